@@ -25,13 +25,15 @@ HOT = {
     "runtime": "replica_manager",
     "runtime/fetch": "follower_progress handler partition_reader response_reader sessions",
     "runtime/follower": "fetch_events fetcher_manager partition_fetch_state replica_fetcher response_processor",
+    "runtime/group": "last_commits",
     "runtime/produce": "handler",
     "runtime/replicas": "append append_validation group_commit replica replicas",
     "runtime/requests": "deadlines dispatch request",
     "wire": "chunks headers primitives record_batch",
+    "wire/coordinator_records": "scan",
     "wire/messages": "fetch fetch_request fetch_response grouping produce_codec",
 }
-"""What a Produce or Fetch request passes through, by package."""
+"""What a Produce or Fetch request passes through, and each record of a load of a coordinator, by package."""
 
 FILES = [f"broker/{package}/{name}.py" for package, names in HOT.items() for name in names.split()]
 

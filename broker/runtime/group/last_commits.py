@@ -27,6 +27,8 @@ _SIZE: Final = 24
 """Of a value of version 3 without metadata."""
 _METADATA: Final = 16
 """Where it begins in a value of version 3; its length stands before."""
+_OF_OFFSETS: Final = (b"\x00\x00", b"\x00\x01")
+"""How keys of offsets begin."""
 _LENGTH_HIGH_MAX: Final = 0x7F
 """Of the length's first byte; it would be negative."""
 
@@ -109,12 +111,13 @@ class LastCommits:
             return
         commit = self._commits.get(key)
         kept: Value | None = value
-        if commit is None or not (value is not None and _is_readable(value)):
-            record = self._read(offset, key, value)
+        readable = value is not None and _is_readable(value) and key is not None and key.startswith(_OF_OFFSETS)
+        if commit is None or not readable:
+            record = self._read(offset, key, None if readable else value)
             if record is None:
                 return
             commit = commit or self._commit_of(key, record)
-            kept = record.value
+            kept = value if readable else record.value
         if kind != PLAIN:
             if kept is not None:
                 self._open.setdefault(producer_id, {})[commit] = (offset, kept)
@@ -137,7 +140,7 @@ class LastCommits:
 
     def _commit_of(self, key: bytes | None, record: records.OffsetRecord) -> LastCommit:
         """What is known by another key that says the same, or new."""
-        usual = OffsetCommitKey(record.group_id, *record.partition).encode()
+        usual = key if _is_usual(key) else OffsetCommitKey(record.group_id, *record.partition).encode()
         commit = self._commits.get(usual)
         if commit is None:
             commit = self._commits[usual] = LastCommit(record.group_id, record.partition)
@@ -205,6 +208,14 @@ class LastCommits:
         else:
             self._forget(self._commit_of(key, record))
             offsets.remove((partition,))
+
+
+def _is_usual(key: bytes | None) -> bool:
+    """Whether the key of an offset, which can be read, is spelt as it is written today."""
+    if key is None or key[1] != 1:
+        return False
+    topic_at = 6 + (key[2] << 8 | key[3])
+    return len(key) == topic_at + (key[topic_at - 2] << 8 | key[topic_at - 1]) + 4
 
 
 def _is_readable(value: bytes) -> bool:
