@@ -23,6 +23,7 @@ from broker.runtime.requests.request import Request
 from broker.runtime.transaction.coordinator import TransactionCoordinator
 from broker.runtime.transaction.ports import Peers
 from broker.runtime.transaction.room import TransactionRoom
+from broker.runtime.transaction.waiting_verifier import WaitingVerifier
 from broker.server.control_plane import ControlPlane
 from broker.wire.api import ApiKey
 from broker.wire.compression import Compression
@@ -69,7 +70,6 @@ class Coordinators:
             manager.appender.wall_ms,
         )
         self.transactions.writer.on_offsets_marker = self.groups.end_transaction
-        manager.gate.verifier = self.transactions.verifier
         manager.add_role_listener(self.transactions.coordinator.partitions.on_role_change)
         cache.add_listener(self.transactions.sender.on_metadata)
         loop.add_before_send(self.transactions.appends.flush)
@@ -77,6 +77,9 @@ class Coordinators:
             OFFSETS_TOPIC: self._holds(OFFSETS_TOPIC, self.groups, control, loop),
             TRANSACTION_TOPIC: self._holds(TRANSACTION_TOPIC, self.transactions.coordinator, control, loop),
         }
+        verifier = WaitingVerifier(self.transactions.verifier, self._held[TRANSACTION_TOPIC], loop)
+        self._check_after_changes(verifier.check, self.transactions.coordinator, control)
+        manager.gate.verifier = verifier
 
     def _holds(
         self, topic: str, coordinator: GroupCoordinator | TransactionCoordinator, control: ControlPlane, loop: EpollLoop
@@ -89,11 +92,16 @@ class Coordinators:
             control.suspicion,
             loop,
         )
-        partitions.add_listener(held.check)
-        cache.add_listener(held.check)
-        if control.suspicion is not None:
-            control.suspicion.add_doubt_listener(held.check)
+        self._check_after_changes(held.check, coordinator, control)
         return held
+
+    def _check_after_changes(
+        self, check: Callable[[], None], coordinator: GroupCoordinator | TransactionCoordinator, control: ControlPlane
+    ) -> None:
+        coordinator.partitions.add_listener(check)
+        control.cache.add_listener(check)
+        if control.suspicion is not None:
+            control.suspicion.add_doubt_listener(check)
 
     def start(self) -> None:
         """Begin the periodic duties."""

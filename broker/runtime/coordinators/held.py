@@ -67,6 +67,10 @@ class Doubts(Protocol):
         """
         ...
 
+    def doubted(self) -> Mapping[BrokerId, float]:
+        """The same after a look at each connection."""
+        ...
+
 
 class Loading(Protocol):
     """The partitions that this broker coordinates."""
@@ -128,6 +132,17 @@ class HeldRequests:
             self._waits.until(lambda: self._wait_ms(keys) <= 0, wait_ms, go_on, go_on)
 
         return handle
+
+    def wait_ms(self, key: str, *, look: bool = False) -> float:
+        """How long until this key's coordinator may be able to serve; 0 or less where nothing is to be waited for.
+
+        look: at the connections to other brokers first, whose end may not have been reported yet.
+        """
+        if look and self._doubts is not None:
+            self._doubts.doubted()
+        elif not self._loading.loading_since() and not self._known_doubts():
+            return 0.0
+        return self._wait_ms((key,))
 
     def _known_doubts(self) -> Mapping[BrokerId, float]:
         return {} if self._doubts is None else self._doubts.known_doubts()

@@ -34,6 +34,8 @@ class Coordinator:
         self.loop = FakeLoop()
         self.since: dict[int, float] = {}
         self.until: dict[int, float] = {}
+        self.unseen: dict[int, float] = {}
+        """Doubts that a look at the connections shows."""
         self.leader = 2
         self.handled: list[bytes] = []
         self.held = HeldRequests(self, lambda key: 0 if key == "a" else 1, lambda _: self.leader, self, self.loop)
@@ -44,6 +46,10 @@ class Coordinator:
 
     def known_doubts(self) -> dict[int, float]:
         return {id_: until for id_, until in self.until.items() if until > self.loop.now}
+
+    def doubted(self) -> dict[int, float]:
+        self.until |= self.unseen
+        return self.known_doubts()
 
     def _handle(self, request: Request) -> None:
         self.handled.append(bytes(request.body))
@@ -192,3 +198,23 @@ def test_a_producer_without_transactions_has_no_coordinator() -> None:
 
 def test_all_that_waits_is_tried_above() -> None:
     assert {api for api, _, _ in REQUESTS} == HELD
+
+
+def test_it_says_how_long_a_key_may_have_to_wait(coordinator: Coordinator) -> None:
+    """0 where nothing is to be waited for."""
+    held = coordinator.held
+    assert held.wait_ms("a") == 0
+    coordinator.since[0] = coordinator.loop.now - 100
+    assert (held.wait_ms("a"), held.wait_ms("b")) == (LOAD_MAX_MS - 100, 0)
+    coordinator.since.clear()
+    coordinator.until[2] = coordinator.loop.now + 7
+    assert held.wait_ms("a") == 7
+    coordinator.leader = 3
+    assert held.wait_ms("a") == 0
+
+
+def test_it_looks_at_the_connections_when_told_to(coordinator: Coordinator) -> None:
+    """One that fails a request may not have been reported yet."""
+    coordinator.unseen[2] = coordinator.loop.now + DOUBT_MS
+    assert coordinator.held.wait_ms("a") == 0
+    assert coordinator.held.wait_ms("a", look=True) == DOUBT_MS
