@@ -83,11 +83,9 @@ class LeaderAndIsr:
         """The same partition under the next leader epoch; controller and partition epoch are the writer's to stamp."""
         assert isr
         assert leader == NO_LEADER or leader in isr
-        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, lossy=False).without_elr()
-
-    def without_elr(self) -> LeaderAndIsr:
-        """The same state as a controller without ELRs would have written it. Epochs stay."""
-        return replace(self, elr=(), elr_min_isr=0)
+        return replace(
+            self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, lossy=False, elr=(), elr_min_isr=0
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +201,13 @@ class ClusterState:
         commits. A member keeps the registration under which it was admitted, as long as it stays in the ISR or ELR.
         """
         epochs = {broker: after.isr_epochs.get(broker, self._epoch_of(broker)) for broker in after.isr}
-        after = replace(after, isr_epochs=epochs)
         leader = self.brokers.get(after.leader)
         if before is None or after.lossy or (leader is not None and not leader.reports):
-            return replace(after.without_elr(), lossy=False)
+            return replace(after, isr_epochs=epochs, elr=(), elr_min_isr=0, lossy=False)
         assigned = self.replicas(topic_partition) if replicas is None else replicas
         min_isr = self.min_isr_of(topic_partition, assigned)
         elr = after_write(before.isr, before.elr, after.isr, assigned, min_isr)
-        return replace(after, elr=elr, elr_min_isr=min_isr if elr else 0)
+        return replace(after, isr_epochs=epochs, elr=elr, elr_min_isr=min_isr if elr else 0)
 
     def _epoch_of(self, broker: BrokerId) -> int:
         """NO_BROKER_EPOCH where the broker is not registered: when it registers, it is another incarnation."""

@@ -10,6 +10,7 @@ Source: kafka.controller.ControllerChannelManager, AbstractControllerBrokerReque
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ REPLICA_REPORT_VERSION = 0
 INCREMENTAL, FULL = 1, 2
 LEADER_DURING_DELETE = -2
 EPOCH_DURING_DELETE = -2
+_BROKER_EPOCH = struct.Struct(">q")
+_BROKER_EPOCH_AT = 8
+"""In an UpdateMetadata of that version: behind the controller's id and epoch."""
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
@@ -60,6 +64,14 @@ class Outgoing(NamedTuple):
     body: bytes
     deletes: tuple[TopicPartition, ...] = ()
     request_epochs: tuple[tuple[TopicPartition, Epoch], ...] = ()
+
+
+class _Told(NamedTuple):
+    """An UpdateMetadata that was encoded for one broker."""
+
+    partitions: AbstractSet[TopicPartition]
+    whole: bool
+    body: bytes
 
 
 @dataclass(slots=True)
@@ -112,6 +124,7 @@ class RequestBatch:
     def encode(self, state: ClusterState) -> list[Outgoing]:
         """Requests for brokers that are registered; a broker that is not gets everything when it registers."""
         out: list[Outgoing] = []
+        told: list[_Told] = []
         for id_ in sorted(self._metadata.keys() | self._roles.keys() | self._stops.keys() | self._reports.keys()):
             broker = state.brokers.get(id_)
             if broker is None:
@@ -123,7 +136,7 @@ class RequestBatch:
                 roles.append(self._replica_report(state, broker, self._reports[id_]))
             metadata: list[Outgoing] = []
             if id_ in self._metadata:
-                metadata.append(self._update_metadata(state, broker, self._metadata[id_]))
+                metadata.append(self._update_metadata(state, broker, self._metadata[id_], told))
             out += metadata + roles if self.addresses_first else roles + metadata
             if id_ in self._stops:
                 out.append(self._stop_replica(state, broker, self._stops[id_]))
@@ -185,8 +198,21 @@ class RequestBatch:
         return Outgoing(broker.id, broker.epoch, ApiKey.LEADER_AND_ISR, LEADER_AND_ISR_VERSION, body)
 
     def _update_metadata(
-        self, state: ClusterState, broker: Broker, partitions: AbstractSet[TopicPartition]
+        self, state: ClusterState, broker: Broker, partitions: AbstractSet[TopicPartition], told: list[_Told]
     ) -> Outgoing:
+        """told: what other brokers of the batch are sent; most are sent the same, but for their broker epoch."""
+        whole = broker.id in self._whole
+        body = next((one.body for one in told if one.whole is whole and one.partitions == partitions), None)
+        if body is None:
+            body = self._encode_metadata(state, broker, partitions, whole)
+            told.append(_Told(partitions, whole, body))
+        at, end = _BROKER_EPOCH_AT, _BROKER_EPOCH_AT + _BROKER_EPOCH.size
+        body = body[:at] + _BROKER_EPOCH.pack(broker.epoch) + body[end:]
+        return Outgoing(broker.id, broker.epoch, ApiKey.UPDATE_METADATA, UPDATE_METADATA_VERSION, body)
+
+    def _encode_metadata(
+        self, state: ClusterState, broker: Broker, partitions: AbstractSet[TopicPartition], whole: bool
+    ) -> bytes:
         topics: dict[str, UpdateMetadataTopicState] = {}
         for topic_partition in sorted(partitions):
             topic = state.topics.get(topic_partition.topic)
@@ -203,10 +229,9 @@ class RequestBatch:
             broker_epoch=broker.epoch,
             topic_states=list(topics.values()),
             live_brokers=[_live_broker(other) for _, other in sorted(state.brokers.items())],
-            whole=broker.id in self._whole,
+            whole=whole,
         )
-        body = request.encode(UPDATE_METADATA_VERSION)
-        return Outgoing(broker.id, broker.epoch, ApiKey.UPDATE_METADATA, UPDATE_METADATA_VERSION, body)
+        return request.encode(UPDATE_METADATA_VERSION)
 
     def _stop_replica(self, state: ClusterState, broker: Broker, stops: dict[TopicPartition, bool]) -> Outgoing:
         topics: dict[str, StopReplicaTopicState] = {}

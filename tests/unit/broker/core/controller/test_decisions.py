@@ -124,7 +124,7 @@ def test_suspected_eligible_replica_is_waited_for_by_an_unclean_election_and_any
     state.brokers, state.suspected, state.unclean["t"] = speaking(2, 3), {2}, True
     state.reports[T0, 3] = ReplicaReport(False, 4, 10)
     assert controller.elect_offline(state, 7) == []
-    state.states[T0] = state.states[T0].without_elr()
+    state.states[T0] = replace(state.states[T0], elr=(), elr_min_isr=0)
     (change,) = controller.elect_offline(state, 7)
     assert change.after.leader == 3
 
