@@ -46,7 +46,7 @@ class PartitionState(Protocol):
 
     def bring_up(self) -> bool:
         """Everything was taken and is committed: make some of it ready, and say whether all is. Called turn after turn,
-        between which the log may get more: markers of transactions do not wait.
+        between which the log may get more: markers of transactions do not wait. Raises CorruptBatch as `take`.
         """
         ...
 
@@ -199,6 +199,8 @@ class CoordinatorPartitions(Generic[S]):
                 found.next_offset = log.log_start_offset
             slice_ = log.read_bytes(found.next_offset, _SLICE_BYTES, limit, True)
             self._take(found, slice_)
+            read = not slice_ and found.replica.high_watermark >= found.began_offset
+            ready = read and found.state.bring_up()
         except NoDescriptorFree as busy:
             logger.warning("%s: its state cannot be read yet: %s", found.replica.name, busy)
             self._go_on(partition, found, _RETRY_MS)
@@ -210,14 +212,10 @@ class CoordinatorPartitions(Generic[S]):
             damage = CorruptLog(found.replica.topic_partition, f"offset {found.next_offset}", str(failure))
             self._replicas.take_offline(found.replica, damage)
             return 0
-        if slice_:
-            self._go_on(partition, found, 0.0)
-        elif found.replica.high_watermark < found.began_offset:
-            self._go_on(partition, found, _COMMITTED_CHECK_MS)
-        elif not found.state.bring_up():
-            self._go_on(partition, found, 0.0)
-        else:
+        if ready:
             self._finish(partition, found)
+        else:
+            self._go_on(partition, found, 0.0 if slice_ or read else _COMMITTED_CHECK_MS)
         return len(slice_)
 
     def _take(self, found: _Coordinated[S], slice_: memoryview) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from broker.core.transaction.metadata import TransactionMetadata, Transit
 from broker.core.transaction.states import TransactionState
-from broker.model.ids import TopicPartition
+from broker.model.ids import Offset, TopicPartition
+from broker.runtime.coordinators.slices import UNITS_PER_TURN
 from broker.wire.coordinator_records.batches import transaction_record
 from broker.wire.coordinator_records.scan import CONTROL, Found
 from broker.wire.coordinator_records.transaction_log import (
@@ -26,6 +28,9 @@ from broker.wire.records import NewRecord
 
 logger = logging.getLogger(__name__)
 
+_VERSION: Final = b"\x00\x00"
+"""Of keys, and of the values that are written: others are read at once, lest one that nobody knows hide one before."""
+
 
 class TransactionPartition:
     """Satisfies `coordinators.partitions.PartitionState`."""
@@ -36,30 +41,45 @@ class TransactionPartition:
         self.live = True
         """Whether this broker coordinates the partition, with this state."""
         self._on_loaded = on_loaded
+        self._last: dict[bytes | None, tuple[Offset, bytes]] = {}
+        """While it is loaded: (offset, value) of the last record of an id, by its key, where that is still unread."""
 
     def take(self, found: Iterable[Found]) -> None:
-        """Newer records replace older ones of their id. Raises CorruptBatch."""
+        """Newer records replace older ones of their id, most of them unread. Raises CorruptBatch."""
+        last = self._last
         for offset, kind, _, key, value in found:
             if kind & CONTROL:
                 # A marker that somebody had written here: it says nothing of an id, and its key would pass for one.
                 continue
-            try:
-                transactional_id = TransactionLogKey.decode(key or b"").transactional_id
-                if value is None:
-                    self.transactions.pop(transactional_id, None)
-                else:
-                    known = metadata_of(transactional_id, TransactionLogValue.decode(value))
-                    self.transactions[transactional_id] = known
-            except UnknownRecordVersion as unknown:
-                logger.warning(
-                    "__transaction_state-%d: a record at offset %d is passed over: %s", self.number, offset, unknown
-                )
-            except (MalformedFrame, ValueError) as malformed:
-                raise CorruptBatch(0, f"record at offset {offset}: {malformed}") from malformed
+            if value is not None and value.startswith(_VERSION) and (key in last or _is_usual(key)):
+                last[key] = offset, value
+            else:
+                self._take_one(offset, key, value)
+
+    def _take_one(self, offset: Offset, key: bytes | None, value: bytes | None) -> None:
+        try:
+            of = TransactionLogKey.decode(key or b"")
+            known = None if value is None else metadata_of(of.transactional_id, TransactionLogValue.decode(value))
+        except UnknownRecordVersion as unknown:
+            logger.warning(
+                "__transaction_state-%d: a record at offset %d is passed over: %s", self.number, offset, unknown
+            )
+            return
+        except (MalformedFrame, ValueError) as malformed:
+            raise CorruptBatch(0, f"record at offset {offset}: {malformed}") from malformed
+        self._last.pop(of.encode(), None)
+        if known is None:
+            self.transactions.pop(of.transactional_id, None)
+        else:
+            self.transactions[of.transactional_id] = known
 
     def bring_up(self) -> bool:
-        """Nothing is left to do: what a record says is what is known."""
-        return True
+        """Read some of the records that no later one has replaced. Raises CorruptBatch."""
+        last = self._last
+        for _ in range(min(UNITS_PER_TURN, len(last))):
+            key, (offset, value) = last.popitem()
+            self._take_one(offset, key, value)
+        return not last
 
     def loaded(self) -> None:
         """Requests come from now on, and what was decided is carried out."""
@@ -68,7 +88,13 @@ class TransactionPartition:
     def unload(self) -> None:
         """What is under way ends with NOT_COORDINATOR, or not at all: another coordinator goes on from the log."""
         self.live = False
+        self._last.clear()
         self.transactions.clear()
+
+
+def _is_usual(key: bytes | None) -> bool:
+    """Whether nothing stands behind a transactional id in its key, so that the id has no other key."""
+    return key is not None and key.startswith(_VERSION) and len(key) >= 4 and len(key) == 4 + (key[2] << 8 | key[3])
 
 
 def metadata_of(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:

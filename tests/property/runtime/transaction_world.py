@@ -106,6 +106,8 @@ class Broker:
             if records:
                 batch = memoryview(bytearray(encode_batch(records, timestamps=1)))
                 self.home.take(read_batch(read_header(batch), batch))
+            while not self.home.bring_up():
+                pass
             self.home.loaded()
 
     def add(self, partition: int, records: Sequence[NewRecord], done: Done) -> None:

@@ -9,12 +9,14 @@ import pytest
 
 from broker.core.replication.partition import PartitionState
 from broker.model.ids import TopicPartition
+from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.runtime.coordinators.appends import CoordinatorAppends
 from broker.runtime.coordinators.partitions import CoordinatorPartitions
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.wire.coordinator_records.scan import Found
 from broker.wire.errors import ErrorCode
+from broker.wire.record_batch import CorruptBatch
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_cluster import MemoryCluster, produced
@@ -266,12 +268,16 @@ class ManyPartitions:
 
     def __init__(self, batches: list[int]) -> None:
         self.loop = FakeLoop()
-        replicas = Replicas(1, self.loop, None, None, lambda: float("inf"), lambda replica, failure: None)  # type: ignore[arg-type]
+        replicas = Replicas(1, self.loop, None, None, lambda: float("inf"), self._take_offline)  # type: ignore[arg-type]
         self.states: dict[int, Values] = {}
+        self.offline: list[str] = []
         self.partitions = CoordinatorPartitions(TOPIC, replicas, self.loop, self._make)
         self.replicas = [self._replica(index, count) for index, count in enumerate(batches)]
         for replica in self.replicas:
             self.partitions.on_role_change(replica)
+
+    def _take_offline(self, replica: Replica, failure: LogDirFailed | CorruptLog) -> None:
+        self.offline.append(str(failure))
 
     def _replica(self, index: int, batches: int) -> Replica:
         log = MemoryLog(TopicPartition(TOPIC, index), "")
@@ -324,3 +330,18 @@ def test_a_partition_that_goes_while_it_waits_is_not_read() -> None:
         pass
     assert [len(state.values) for state in many.states.values()] == [1, 0, 1]
     assert many.partitions.find(1) is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_record_that_turns_out_unreadable_at_the_end_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read last may be the first to be looked at."""
+
+    def bring_up(self: Values) -> bool:
+        raise CorruptBatch(0, "no such number")
+
+    monkeypatch.setattr(Values, "bring_up", bring_up)
+    many = ManyPartitions([1])
+    while many.loop.run_soon():
+        pass
+    (failure,) = many.offline
+    assert "no such number" in failure
+    assert many.partitions.find(0) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

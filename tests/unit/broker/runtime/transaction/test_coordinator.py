@@ -79,6 +79,8 @@ class Coordinating:
         if stored is not None and stored.stored:
             batch = memoryview(bytearray(encode_batch(stored.stored, timestamps=1)))
             self.home.take(read_batch(read_header(batch), batch))
+        while not self.home.bring_up():
+            pass
         self.home.loaded()
 
     def successor(self) -> Coordinating:
@@ -342,4 +344,5 @@ def test_marker_among_the_records_is_no_transactional_id(here: Coordinating, com
     there = here.successor().home
     batch = end_marker(producer[0], committed)
     there.take(read_batch(read_header(batch), batch))
+    assert there.bring_up()
     assert there.transactions.keys() == {"tx"}
