@@ -180,15 +180,18 @@ class CoordinatorPartitions(Generic[S]):
         """Of each partition once, until enough was read for a turn: many may come at once, when a broker dies."""
         waiting, self._next = self._next, deque()
         left = _SLICE_BYTES
-        while waiting and left > 0:
-            partition, found = waiting.popleft()
-            if self._coordinated.get(partition) is found:
-                left -= max(self._load(partition, found), _READ_BYTES)
-        if waiting:
-            if not self._next:
-                self._loop.call_soon(self._load_some)
-            waiting.extend(self._next)
-            self._next = waiting
+        try:
+            while waiting and left > 0:
+                partition, found = waiting.popleft()
+                if self._coordinated.get(partition) is found:
+                    left -= max(self._load(partition, found), _READ_BYTES)
+        finally:
+            # Also where one failed in a way that nobody foresaw: the others go on.
+            if waiting:
+                if not self._next:
+                    self._loop.call_soon(self._load_some)
+                waiting.extend(self._next)
+                self._next = waiting
 
     def _load(self, partition: int, found: _Coordinated[S]) -> int:
         """Read one slice, or see that nothing is left to read or to wait for. Returns the bytes read."""

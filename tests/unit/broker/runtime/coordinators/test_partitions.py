@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -345,3 +346,16 @@ def test_a_record_that_turns_out_unreadable_at_the_end_is_damage(monkeypatch: py
     (failure,) = many.offline
     assert "no such number" in failure
     assert many.partitions.find(0) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_an_error_in_one_partition_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = ManyPartitions([1, 1, 1])
+
+    def fail() -> bool:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr(many.states[0], "bring_up", fail)
+    for _ in range(20):
+        with suppress(RuntimeError):
+            many.loop.run_soon()
+    assert [isinstance(many.partitions.find(index), Values) for index in range(3)] == [False, True, True]
