@@ -30,6 +30,9 @@ from harness.workloads.transactions.producer import ProducerRole
 
 CHECKERS = (
     *OF_APPEND_POLL,
+    "producer-order",
+    "producer-sequence",
+    "open-transaction",
     "aborted-transaction-read",
     "precommitted-read",
     "torn-transaction",

@@ -79,6 +79,12 @@ def test_workload_of_producers_names_their_checkers_beside_append_polls() -> Non
     assert asked == {"resend-offset", "producer-order", "producer-sequence"}
 
 
+def test_every_checker_is_asked_for_by_some_workload_or_system() -> None:
+    asked = {name for kind in WORKLOADS.own for name in workload_kind(kind).checkers}
+    asked |= {name for kind in SYSTEMS.own for name in system_kind(kind).checkers}
+    assert asked == BY_NAME.keys()
+
+
 def test_option_of_another_workload_is_refused_with_its_line() -> None:
     text = 'name = "x"\nseed = 1\n[workload]\nrate = 1.0\n[workload.options]\nspeed = 3\n'
     plan = parse_plan("x.toml", text)
