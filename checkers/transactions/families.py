@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from checkers.black_box.facts import Facts
+from checkers.transactions.fences import fence_checks
 from checkers.transactions.inputs import input_checks
 from checkers.transactions.reads import read_checks
 from checkers.transactions.stable import stable_checks
@@ -18,6 +19,6 @@ def transactions(facts: Facts) -> dict[str, Group]:
         return [read_checks(facts), whole_checks(facts)]
 
     def of_offsets() -> list[Family]:
-        return [stable_checks(facts), input_checks(facts)]
+        return [stable_checks(facts), input_checks(facts), fence_checks(facts)]
 
     return {"transactions": of_values, "transaction offsets": of_offsets}

@@ -19,11 +19,8 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.history.transactions import ABORTED, transactions_table
-from checkers.transactions.names import EXACTLY_ONCE, OFFSETS
+from checkers.transactions.names import EXACTLY_ONCE, FINAL, OFFSETS
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-
-FINAL = "final"
-"""Phase in which the harness asks for the last committed offsets, once all transactions were ended."""
 
 
 def input_checks(facts: Facts) -> Family:

@@ -7,7 +7,8 @@ that epoch, and a HW of s or more. The offsets of one and the same response boun
 after the other, before it reads records (kafka.cluster.Partition.fetchRecords).
 
 A hanging transaction is one that nothing ends: all producers were gone, every transactional id had been taken once more
-and its transaction aborted, and yet a partition's LSO stayed below its HW for as long as the run waited.
+and its transaction aborted, and yet a partition's LSO stayed below its HW for as long as the run waited. Where an id
+that was to write to the partition could not be taken, its transaction may just be waiting for that: unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from checkers.history.responses import (
     shown_stable_end,
     stable_end,
 )
-from checkers.transactions.names import HANGING, STABLE
+from checkers.transactions.names import FINAL, HANGING, STABLE
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 
@@ -121,26 +122,47 @@ def _marks(facts: Facts, f: str) -> DataFrame:
 
 def _hanging(facts: Facts) -> DataFrame:
     known = F.col("start").isNotNull() & F.col("end").isNotNull()
+    taken = F.col("not_taken").isNull()
+    where = text(
+        "the transaction at {p} offset {s}: the log goes on to {e}", p=F.col("p"), s=F.col("start"), e=F.col("end")
+    )
     return apply_rules(
-        _marks(facts, "transactions-open"),
+        _marks(facts, "transactions-open").join(_not_taken(facts), on="p", how="left"),
         [
             Rule(
                 HANGING,
                 F.lit(True),
-                F.when(
+                F.when(known & taken, F.concat(F.lit("nothing ends "), where))
+                .when(
                     known,
-                    text(
-                        "nothing ends the transaction at {p} offset {s}: the log goes on to {e}",
-                        p=F.col("p"),
-                        s=F.col("start"),
-                        e=F.col("end"),
+                    F.concat(
+                        F.lit("nothing ended "), where, text("; {i} was not taken once more", i=F.col("not_taken"))
                     ),
-                ).otherwise(text("whether transactions of {p} were ended is not known", p=F.col("p"))),
-                kind=F.when(known, F.lit("invalid")).otherwise(F.lit("unknown")),
+                )
+                .otherwise(text("whether transactions of {p} were ended is not known", p=F.col("p"))),
+                kind=F.when(known & taken, F.lit("invalid")).otherwise(F.lit("unknown")),
                 offset=F.col("start"),
                 ops=[F.col("index")],
                 from_ns=F.col("time_ns"),
                 to_ns=F.col("time_ns"),
             )
         ],
+    )
+
+
+def _not_taken(facts: Facts) -> DataFrame:
+    """(p, not_taken): a transactional id that was to write there, and that nobody took once the load was over."""
+    asked = facts.history.coordination.where(F.col("asked.transactional_id").isNotNull()).withColumn(
+        "id", F.col("asked.transactional_id")
+    )
+    taken = asked.where((F.col("f") == "init_producer") & (F.col("outcome") == "ok") & (F.col("phase") == FINAL))
+    added = asked.where(F.col("f") == "add_partitions").select(F.explode("asked.partitions").alias("p"), "id")
+    sent = facts.history.sends.where(F.col("transactional_id").isNotNull()).select(
+        "p", F.col("transactional_id").alias("id")
+    )
+    return (
+        added.unionByName(sent)
+        .join(taken.select("id").distinct(), on="id", how="left_anti")
+        .groupBy("p")
+        .agg(F.min("id").alias("not_taken"))
     )

@@ -1,10 +1,11 @@
 """Torn transaction, committed lost: what read_committed shows of a committed transaction is all of it.
 
-Input grain: one row per value of a committed transaction whose offset is known. *Visible*: some poll under
-read_committed returned it. *Hidden*: none did, and some such poll passed over it; such a poll ends at the last stable
-offset at most, so by then the transaction was decided. Torn: some values visible, others hidden. Lost: some hidden,
-none visible. What no such poll passed over proves nothing. During a run read_committed promises no atomic view over
-partitions: that is not judged. What retention can have deleted is left out.
+Input grain: one row per value of a transaction whose offset is known. *Visible*: some poll under read_committed
+returned it. *Hidden*: none did, and some such poll passed over it; such a poll ends at the last stable offset at most,
+so by then the transaction was decided. Torn: some values visible, others hidden. Lost: of a committed transaction some
+hidden, none visible. A commit that was asked for and got no answer is resolved by what is visible: one value is, so all
+of it must be; where none is, it was aborted. What no such poll passed over proves nothing. During a run read_committed
+promises no atomic view over partitions: that is not judged. What retention can have deleted is left out.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
 from checkers.black_box.lost import covered_ranges
-from checkers.history.transactions import COMMITTED
+from checkers.history.transactions import COMMITTED, UNKNOWN
 from checkers.transactions.names import LOST, TORN
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 
 def whole_checks(facts: Facts) -> Family:
     history = facts.history
-    committed = facts.by_value.where((F.col("fate") == COMMITTED) & F.col("known_offset").isNotNull())
+    may_be = facts.by_value.where(F.col("fate").isin(COMMITTED, UNKNOWN) & F.col("known_offset").isNotNull())
     placed = expired(
-        facts, committed.withColumn("offset", F.col("known_offset")).withColumn("sent_ns", F.col("send.invoke_ns"))
+        facts, may_be.withColumn("offset", F.col("known_offset")).withColumn("sent_ns", F.col("send.invoke_ns"))
     ).where(~F.col("expired"))
     covered = covered_ranges(history.requests.where(F.col("isolation") == 1))
     seen = F.col("n_committed_reads") > 0
@@ -40,6 +41,7 @@ def whole_checks(facts: Facts) -> Family:
             "v.value",
             "v.offset",
             "v.txn",
+            "v.fate",
             "v.epoch",
             F.col("v.send.op").alias("op"),
             F.col("v.send.invoke_ns").alias("sent_ns"),
@@ -49,14 +51,15 @@ def whole_checks(facts: Facts) -> Family:
         )
     )
     one = F.struct("p", "offset", "value", "op", "sent_ns", "placed_ns", "epoch")
-    whole = values.groupBy("txn").agg(
+    whole = values.groupBy("txn", "fate").agg(
         F.min(F.when(F.col("seen"), one)).alias("shown"),
         F.min(F.when(F.col("hidden"), one)).alias("gone"),
         F.count_if("hidden").alias("hidden"),
         F.count(F.lit(1)).alias("values"),
     )
-    lacking = whole.where(F.col("hidden") > 0).withColumn("p", F.col("gone.p"))
     torn = F.col("shown").isNotNull()
+    answered = F.col("fate") == COMMITTED
+    lacking = whole.where((F.col("hidden") > 0) & (answered | torn)).withColumn("p", F.col("gone.p"))
     found = apply_rules(
         lacking,
         [
@@ -64,12 +67,12 @@ def whole_checks(facts: Facts) -> Family:
                 F.when(torn, F.lit(TORN)).otherwise(F.lit(LOST)),
                 F.lit(True),
                 F.concat(
+                    text("read_committed passes over {h} of {n} values of ", h=F.col("hidden"), n=F.col("values")),
+                    F.when(answered, text("the committed transaction {t}", t=F.col("txn"))).otherwise(
+                        text("transaction {t}, whose commit got no answer", t=F.col("txn"))
+                    ),
                     text(
-                        "read_committed passes over {h} of {n} values of the committed transaction {t}, first value "
-                        "{v} at {p} offset {o}",
-                        h=F.col("hidden"),
-                        n=F.col("values"),
-                        t=F.col("txn"),
+                        ", first value {v} at {p} offset {o}",
                         v=F.col("gone.value"),
                         p=F.col("p"),
                         o=F.col("gone.offset"),
@@ -93,7 +96,11 @@ def whole_checks(facts: Facts) -> Family:
             )
         ],
     )
-    per_partition = values.groupBy("p").agg(F.count(F.lit(1)).alias("values"), F.count_if("seen").alias("seen"))
+    per_partition = values.groupBy("p").agg(
+        F.count_if(answered).alias("values"),
+        F.count_if(answered & F.col("seen")).alias("seen"),
+        F.count_if(~answered & F.col("seen")).alias("resolved"),
+    )
     drained = (
         history.marks.where((F.col("f") == "drain-complete") & (F.col("isolation") == 1))
         .groupBy("p")
@@ -107,6 +114,7 @@ def whole_checks(facts: Facts) -> Family:
                     per_partition,
                     {
                         (TORN, "committed_values"): F.col("values"),
+                        (TORN, "values_of_unanswered_commits"): F.col("resolved"),
                         (LOST, "committed_values"): F.col("values"),
                         (LOST, "shown"): F.col("seen"),
                     },

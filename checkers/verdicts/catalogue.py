@@ -307,6 +307,11 @@ TRANSACTIONS = (
             "final_offsets": "the last committed offset is not known",
         },
     ),
+    _own(
+        "fenced-producer",
+        "Fenced producer: acknowledged after another one had its transactional id",
+        {"requests_too_late": "no request of a producer that another one had replaced was tried"},
+    ),
 )
 
 ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *TRANSACTIONS, *GROUPS)

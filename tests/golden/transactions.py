@@ -76,6 +76,21 @@ def no_last_offsets(lines: Lines) -> None:
     _failed(lines, "fetch_offsets", "final")
 
 
+def no_zombies(lines: Lines) -> None:
+    """What was refused was of no transaction."""
+    for line in lines:
+        if line["type"] == "fail":
+            lines[line["invoke"]].pop("txn", None)
+
+
+def ids_not_taken(lines: Lines) -> None:
+    """A transaction that is open, of ids that nobody could take once more."""
+    for line in lines:
+        if line["f"] == "transactions-ended":
+            line.update(f="transactions-open", start=line["end"] - 1, error="not in time")
+    _failed(lines, "init_producer", "final")
+
+
 _UNKNOWN: dict[str, Change] = {
     "aborted-transaction-read": nothing_read,
     "precommitted-read": nothing_read,
@@ -85,6 +100,7 @@ _UNKNOWN: dict[str, Change] = {
     "hanging-transaction": not_ended,
     "transaction-offsets": no_offsets,
     "exactly-once": no_last_offsets,
+    "fenced-producer": no_zombies,
 }
 
 TRANSACTIONS: dict[str, tuple[Change, Change, Change]] = {
@@ -93,4 +109,7 @@ TRANSACTIONS: dict[str, tuple[Change, Change, Change]] = {
 MORE_TRANSACTIONS: dict[tuple[str, str], Change] = {
     ("transaction-offsets", "bad-forgotten"): lambda lines: DAMAGE["transaction-offsets"][1](Random(0), lines),
     ("exactly-once", "bad-missing"): lambda lines: DAMAGE["exactly-once"][1](Random(0), lines),
+    ("torn-transaction", "bad-unanswered"): lambda lines: DAMAGE["torn-transaction"][1](Random(0), lines),
+    ("fenced-producer", "bad-given-twice"): lambda lines: DAMAGE["fenced-producer"][1](Random(0), lines),
+    ("hanging-transaction", "unknown-not-taken"): ids_not_taken,
 }

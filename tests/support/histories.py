@@ -250,6 +250,10 @@ def _moved(line: dict[str, Any], topic: str, shift: int, number: int) -> dict[st
             moved[name] = apart(moved[name], number)
     if "txn" in moved:
         (moved["txn"],) = apart([moved["txn"]], number)
+    if moved.get("transactional_id") is not None:
+        moved["transactional_id"] = f"{topic}/{moved['transactional_id']}"
+    if moved.get("producer_id") is not None:
+        moved["producer_id"] += number * 10_000
     if "group" in moved:
         moved["group"] = f"{topic}/{moved['group']}"
     if "consumer" in moved:

@@ -1,11 +1,13 @@
 """A broker that keeps every rule of transactions, told as history: one partition of a topic, one of its output topic.
 
 Producers send plainly or in transactions, processors consume, transform and produce, readers poll under both isolation
-levels. What it writes must be judged valid; tests then change lines and require that exactly that is found.
+levels. Producers take each other's ids, and who was fenced goes on and is refused; commits stay without an answer. What
+it writes must be judged valid; tests then change lines and require that exactly that is found.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -14,6 +16,8 @@ from typing import Any
 from tests.support.histories import OUT, Story
 
 GROUP = "group"
+IDS = 8
+"""Transactional ids, more than transactions that are open at once."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,16 @@ class Entry:
     txn: int | None
 
 
+@dataclass(frozen=True)
+class Producer:
+    """Which transactional id has which epoch in a transaction."""
+
+    number: int
+    epoch: int
+
+
 class TransactionalModel:
-    """One broker's two logs. Each process sends in one transaction at a time."""
+    """One broker's two logs. Each process sends in one transaction at a time, and each id is of one at a time."""
 
     def __init__(self, topic: str) -> None:
         self.story = Story(topic)
@@ -34,6 +46,9 @@ class TransactionalModel:
         self.fates: dict[int, bool] = {}
         self.committed = -1
         self._offsets: dict[int, int] = {}
+        self._producers: dict[int, Producer] = {}
+        self._epochs: dict[int, int] = defaultdict(lambda: -1)
+        self._sequences: dict[tuple[Producer, str], int] = defaultdict(int)
         self._next_value = 0
         self._next_txn = 0
         self._processes = 100
@@ -53,36 +68,80 @@ class TransactionalModel:
         self.story.send(values, base, topic=topic, **fields)
         return values[0]
 
-    def begin(self) -> int:
-        """A new transaction; its first request adds the partitions."""
+    def begin(self, number: int | None = None) -> int:
+        """A new transaction, by a producer that takes an id that is free, or that one; then it adds the partitions."""
         self._next_txn += 1
-        self.story.coordinate("add_partitions", partitions=[f"{self.topic}-0"], **self._of(self._next_txn))
+        if number is None:
+            taken = {self._producers[txn].number for txn in self._producers.keys() - self.fates.keys()}
+            number = min(set(range(IDS)) - taken, key=lambda one: (self._epochs[one], one))
+        self._producers[self._next_txn] = self._init(number, process=10 + self._next_txn)
+        self.add(self._next_txn)
         return self._next_txn
 
+    def _init(self, number: int, **fields: Any) -> Producer:
+        self._epochs[number] += 1
+        got = Producer(number, self._epochs[number])
+        answer = {"producer_id": 1 + number, "producer_epoch": got.epoch}
+        self.story.coordinate("init_producer", answer=answer, transactional_id=f"id{number}", **fields)
+        return got
+
     def _of(self, txn: int) -> dict[str, Any]:
-        return {"transactional_id": "id", "txn": txn, "producer_id": 1, "producer_epoch": txn, "process": 10 + txn}
+        producer = self._producers[txn]
+        return {
+            "transactional_id": f"id{producer.number}",
+            "txn": txn,
+            "producer_id": 1 + producer.number,
+            "producer_epoch": producer.epoch,
+            "process": 10 + txn,
+        }
+
+    def add(self, txn: int, outcome: str = "ok") -> None:
+        """AddPartitionsToTxn."""
+        self.story.coordinate("add_partitions", outcome=outcome, partitions=[f"{self.topic}-0"], **self._of(txn))
 
     def send(
         self, txn: int, count: int = 1, topic: str | None = None, sources: Sequence[int] | None = None
     ) -> list[int]:
         """A send of the transaction; returns its values."""
         topic, values = topic or self.topic, self.fresh(count)
-        base = len(self.logs[topic])
+        base, lane = len(self.logs[topic]), (self._producers[txn], topic)
         self.logs[topic] += [Entry(value, txn) for value in values]
         extra: dict[str, Any] = {} if sources is None else {"sources": list(sources)}
-        self.story.send(values, base, topic=topic, sequence=0, **extra, **self._of(txn))
+        self.story.send(values, base, topic=topic, sequence=self._sequences[lane], **extra, **self._of(txn))
+        self._sequences[lane] += count
         return values
 
-    def end(self, txn: int, *, commit: bool, asked: bool = True) -> None:
-        """Markers wherever it wrote. asked: by its producer; else its coordinator aborts it by itself."""
-        if asked:
+    def end(self, txn: int, *, commit: bool, asked: bool = True, answered: bool = True) -> None:
+        """Markers wherever it wrote. asked: by its producer; else its coordinator aborts it by itself. Not answered: a
+        commit is asked for, and comes to pass or not.
+        """
+        if not answered:
+            self.story.coordinate("end_txn", outcome="info", commit=True, **self._of(txn))
+        elif asked:
             self.story.coordinate("end_txn", commit=commit, **self._of(txn))
+        self._decide(txn, commit=commit)
+
+    def _decide(self, txn: int, *, commit: bool) -> None:
         self.fates[txn] = commit
         for log in self.logs.values():
             if any(entry.txn == txn for entry in log):
                 log.append(Entry(None, txn))
         if commit and txn in self._offsets:
             self.committed = self._offsets[txn]
+
+    def take_over(self, txn: int) -> int:
+        """Another producer takes the id of a transaction that is open, which aborts it; returns its transaction."""
+        self._decide(txn, commit=False)
+        return self.begin(self._producers[txn].number)
+
+    def go_on(self, txn: int) -> None:
+        """The producer of that transaction, which was fenced, tries to add, to send and to commit all the same."""
+        self.add(txn, "fail")
+        values = self.fresh()
+        lane = (self._producers[txn], self.topic)
+        self.story.send(values, outcome="fail", sequence=self._sequences[lane], **self._of(txn))
+        self.story.lines[-1]["error"] = "INVALID_PRODUCER_EPOCH"
+        self.story.coordinate("end_txn", outcome="fail", commit=True, **self._of(txn))
 
     # -- readers ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +207,11 @@ class TransactionalModel:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Every transaction is over by now: marks, last offsets, sentinels, drains under both isolation levels."""
+        """Every transaction is over by now: each id is taken once more, then marks, last offsets, sentinels, and drains
+        under both isolation levels.
+        """
+        for number in list(self._epochs):
+            self._init(number, phase="final", process=9)
         for topic in self.logs:
             assert self.stable(topic) == len(self.logs[topic])
             end = len(self.logs[topic])
@@ -165,14 +228,17 @@ class TransactionalModel:
 
 
 def random_transactions(rng: Random, topic: str, steps: int = 40) -> TransactionalModel:
-    """Plain sends, transactions that overlap, processors and readers in random order; then the end."""
+    """Plain sends, transactions that overlap, zombies, processors and readers in random order; then the end."""
     model = TransactionalModel(topic)
     open_: list[int] = []
+    zombies: list[int] = []
     for first in (True, False):
         txn = model.begin()
         model.send(txn, 2)
         model.end(txn, commit=first)
     model.process(commit=True)
+    zombies.append(model.begin())
+    model.end(model.take_over(zombies[0]), commit=True)
     positions = [0, 0, 0, 0]
     for _ in range(steps):
         draw = rng.random()
@@ -185,8 +251,13 @@ def random_transactions(rng: Random, topic: str, steps: int = 40) -> Transaction
         elif draw < 0.7 and open_:
             txn = open_.pop(rng.randrange(len(open_)))
             commit = rng.random() < 0.7
-            model.end(txn, commit=commit, asked=commit or rng.random() < 0.7)
+            model.end(txn, commit=commit, asked=commit or rng.random() < 0.7, answered=rng.random() < 0.8)
+        elif draw < 0.74 and open_:
+            zombies.append(open_.pop(rng.randrange(len(open_))))
+            open_.append(model.take_over(zombies[-1]))
         elif draw < 0.8:
+            model.go_on(rng.choice(zombies))
+        elif draw < 0.86:
             model.process(commit=rng.random() < 0.7)
         else:
             reader = rng.randrange(4)
@@ -195,6 +266,7 @@ def random_transactions(rng: Random, topic: str, steps: int = 40) -> Transaction
             positions[reader] = model.story.lines[-1]["next_position"]
     for txn in open_:
         model.end(txn, commit=False, asked=rng.random() < 0.5)
+    model.go_on(zombies[0])
     model.poll(0, 1, limit=1000)
     model.process(commit=True, limit=1000)
     model.fetch_offsets()

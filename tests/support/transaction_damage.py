@@ -17,7 +17,11 @@ def _committed(lines: Lines, least: int = 1) -> dict[int, list[int]]:
     for line in lines:
         if line["type"] == "invoke" and line["f"] == "send" and line.get("txn") is not None and "sources" not in line:
             values.setdefault(line["txn"], []).extend(line["values"])
-    ends = {line["txn"] for line in lines if line.get("f") == "end_txn" and line["type"] == "invoke" and line["commit"]}
+    ends = {
+        lines[line["invoke"]]["txn"]
+        for line in lines
+        if line.get("f") == "end_txn" and line["type"] == "ok" and lines[line["invoke"]]["commit"]
+    }
     return {txn: sent for txn, sent in values.items() if txn in ends and len(sent) >= least}
 
 
@@ -43,16 +47,43 @@ def shown_though_aborted(rng: Random, lines: Lines) -> None:
     _end(lines, rng.choice(sorted(_committed(lines))))["commit"] = False
 
 
+def _reads(lines: Lines) -> list[tuple[dict[str, Any], int]]:
+    """The end of each committed transaction, and when a value of it was first shown."""
+    return [
+        (
+            _end(lines, txn),
+            min(p["time_ns"] for p in _polls(lines, 1) if any(r["value"] in values for r in p["records"])),
+        )
+        for txn, values in sorted(_committed(lines).items())
+    ]
+
+
+def _taken_within(lines: Lines, end: dict[str, Any], until_ns: int) -> bool:
+    """Whether another producer takes the id before that time: the end would be of one that was fenced."""
+    return any(
+        line["f"] == "init_producer"
+        and line["type"] == "invoke"
+        and line["transactional_id"] == end["transactional_id"]
+        and end["time_ns"] < line["time_ns"] <= until_ns + 2
+        for line in lines
+    )
+
+
 def shown_too_early(rng: Random, lines: Lines) -> None:
-    txn, values = rng.choice(sorted(_committed(lines).items()))
-    end = _end(lines, txn)
-    read_ns = min(p["time_ns"] for p in _polls(lines, 1) if any(r["value"] in values for r in p["records"]))
+    end, read_ns = rng.choice([one for one in _reads(lines) if not _taken_within(lines, *one)])
     end["time_ns"] = read_ns + 1
     next(line for line in lines if line.get("invoke") == end["index"])["time_ns"] = read_ns + 2
 
 
 def shown_in_part(rng: Random, lines: Lines) -> None:
     _, values = rng.choice(sorted(_committed(lines, 2).items()))
+    _hide(lines, {rng.choice(values)})
+
+
+def shown_in_part_without_an_answer(rng: Random, lines: Lines) -> None:
+    """Nobody was told that it is committed; that one value is shown says so."""
+    txn, values = rng.choice(sorted(_committed(lines, 2).items()))
+    next(line for line in lines if line.get("invoke") == _end(lines, txn)["index"]).update(type="info", error="timeout")
     _hide(lines, {rng.choice(values)})
 
 
@@ -111,14 +142,28 @@ def input_passed_over(rng: Random, lines: Lines) -> None:
     _sources(rng, lines)[0] = 999_999
 
 
+def taken_from_a_zombie(rng: Random, lines: Lines) -> None:
+    able = [line for line in lines if line["f"] == "add_partitions" and line["type"] == "fail"]
+    answer = rng.choice(able)
+    answer["type"] = "ok"
+    del answer["error"]
+
+
+def given_twice(rng: Random, lines: Lines) -> None:
+    """Who took the id got the epoch of the one before."""
+    able = [line for line in lines if line["f"] == "init_producer" and line.get("producer_epoch", 0) > 0]
+    rng.choice(able)["producer_epoch"] -= 1
+
+
 DAMAGE: dict[str, tuple[Callable[[Random, Lines], None], ...]] = {
     "aborted-transaction-read": (shown_though_aborted,),
     "precommitted-read": (shown_too_early,),
-    "torn-transaction": (shown_in_part,),
+    "torn-transaction": (shown_in_part, shown_in_part_without_an_answer),
     "committed-lost": (not_shown_at_all,),
     "last-stable-offset": (stable_offset_falls,),
     "hanging-transaction": (nothing_ends_it,),
     "transaction-offsets": (offset_of_nobody, offset_forgotten),
     "exactly-once": (input_taken_twice, input_passed_over),
+    "fenced-producer": (taken_from_a_zombie, given_twice),
 }
 """What is found, and ways to it."""

@@ -69,13 +69,13 @@ def precommitted_read(lines: Lines) -> set[Any]:
 
 
 def _parts(lines: Lines) -> dict[int, tuple[int, int]]:
-    """Committed transaction → how many of its values read_committed shows, and how many it passes over."""
+    """Transaction that is or may be committed → how many of its values read_committed shows, and passes over."""
     ops = operations(lines)
     shown = _shown(ops)
     parts: dict[int, tuple[int, int]] = {}
     for op, value, offset, _ in _sends(ops):
         txn = op.request["txn"]
-        if offset is None or _fate(ops, txn) != "committed":
+        if offset is None or _fate(ops, txn) == "aborted":
             continue
         passed = any(
             poll.request["topic"] == op.request["topic"]
@@ -92,7 +92,10 @@ def torn_transaction(lines: Lines) -> set[Any]:
 
 
 def committed_lost(lines: Lines) -> set[Any]:
-    return {txn for txn, (seen, hidden) in _parts(lines).items() if hidden and not seen}
+    ops = operations(lines)
+    return {
+        txn for txn, (seen, hidden) in _parts(lines).items() if hidden and not seen and _fate(ops, txn) == "committed"
+    }
 
 
 def last_stable_offset(lines: Lines) -> set[Any]:
@@ -114,7 +117,20 @@ def last_stable_offset(lines: Lines) -> set[Any]:
 
 
 def hanging_transaction(lines: Lines) -> set[Any]:
-    return {(line["topic"], line["partition"]) for line in lines if line["f"] == "transactions-open"}
+    ops = operations(lines)
+    taken = {op.request["transactional_id"] for op in ops if op.f == "init_producer" and op.request["phase"] == "final"}
+    writers = {
+        (op.request["topic"], op.request["transactional_id"])
+        for op in ops
+        if op.f == "send" and op.request.get("transactional_id") is not None
+    }
+    return {
+        (line["topic"], line["partition"])
+        for line in lines
+        if line["f"] == "transactions-open"
+        and line["start"] is not None
+        and all(number in taken for topic, number in writers if topic == line["topic"])
+    }
 
 
 def transaction_offsets(lines: Lines) -> set[Any]:
@@ -162,6 +178,34 @@ def exactly_once(lines: Lines) -> set[Any]:
     return found
 
 
+def fenced_producer(lines: Lines) -> set[Any]:
+    ops = operations(lines)
+    inits = [op for op in ops if op.f == "init_producer" and op.outcome == "ok"]
+
+    def identity(op: Op) -> tuple[Any, ...]:
+        has = op.response if op.f == "init_producer" else op.request
+        return op.request["transactional_id"], has["producer_id"], has["producer_epoch"]
+
+    found: set[Any] = set()
+    for op in ops:
+        if op.request.get("txn") is None or op.f == "poll" or op.outcome != "ok":
+            continue
+        if op.f == "end_txn" and not op.request["commit"]:
+            continue
+        own = [init.done or 0 for init in inits if identity(init) == identity(op)]
+        others = [init for init in inits if init.request["transactional_id"] == op.request["transactional_id"]]
+        if own and any(init.invoked > max(own) and (init.done or 0) < op.invoked for init in others):
+            found.add(op.index)
+    for first in inits:
+        for second in inits:
+            (_, number, epoch), (_, other, other_epoch) = identity(first), identity(second)
+            same = second.index > first.index and other_epoch == epoch
+            back = second.invoked > (first.done or 0) and other_epoch < epoch
+            if number == other and (same or back):
+                found.add((first.index, second.index))
+    return found
+
+
 TWINS: dict[str, Callable[[Lines], set[Any]]] = {
     "aborted-transaction-read": aborted_transaction_read,
     "precommitted-read": precommitted_read,
@@ -171,4 +215,5 @@ TWINS: dict[str, Callable[[Lines], set[Any]]] = {
     "hanging-transaction": hanging_transaction,
     "transaction-offsets": transaction_offsets,
     "exactly-once": exactly_once,
+    "fenced-producer": fenced_producer,
 }

@@ -41,6 +41,7 @@ CHECKERS = (
     "hanging-transaction",
     "transaction-offsets",
     "exactly-once",
+    "fenced-producer",
 )
 
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.verdicts.catalogue import PRODUCERS, TRANSACTIONS
+from checkers.verdicts.catalogue import TRANSACTIONS
 from checkers.verdicts.verdict import CheckResult
 from tests.support.judging import Case, invalid, judge_cases
 from tests.support.model_transactions import random_transactions
@@ -42,10 +42,7 @@ CASES, PLANTED = _cases()
 
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
-    results = judge_cases(spark, tmp_path_factory.mktemp("transactions"), CASES, transactions=True)
-    # The model keeps the rules of transactions: its zombies' batches are taken in any order of epochs.
-    producers = {spec.name for spec in PRODUCERS}
-    return {topic: {name: one[name] for name in one.keys() - producers} for topic, one in results.items()}
+    return judge_cases(spark, tmp_path_factory.mktemp("transactions"), CASES, transactions=True)
 
 
 @pytest.mark.parametrize("topic", [topic for topic in CASES if topic not in PLANTED])
