@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from random import Random
 
 from harness.clients.admin import Admin, AdminError, has_full_isrs
@@ -64,7 +64,7 @@ class Groups:
 
 
 class GroupsRun:
-    """groups in one run; implements `harness.workloads.base.Workload`."""
+    """groups in one run; implements `harness.workloads.base.Workload` and `Coordinated`."""
 
     def __init__(self, plan: Plan, brokers: Brokers, run: RunContext) -> None:
         self._threads = threads_of(plan)
@@ -139,6 +139,10 @@ class GroupsRun:
     def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
         """The sampler of leaders and ISRs, which writes `leadership` lines."""
         return {"sampler": Sampler(self._cluster, self._run.history).run}
+
+    def coordinated(self, kind: str) -> Collection[str]:
+        """The run's groups; faults find their coordinators by them."""
+        return self._groups if kind == "group" else ()
 
     def generator(self) -> Generator:
         """The load: sends, and steps of members."""

@@ -6,7 +6,7 @@ Decides which parts a run's workload has, and which checkers judge it. Must not 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from harness.clients.admin import Admin, AdminError
@@ -66,7 +66,7 @@ class Transactions:
 
 
 class TransactionsRun:
-    """transactions in one run; implements `harness.workloads.base.Workload`."""
+    """transactions in one run; implements `harness.workloads.base.Workload` and `Coordinated`."""
 
     def __init__(self, plan: Plan, brokers: Brokers, run: RunContext) -> None:
         self._threads = threads_of(plan)
@@ -102,6 +102,11 @@ class TransactionsRun:
     def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
         """The sampler of leaders and ISRs, which writes `leadership` lines."""
         return {"sampler": Sampler(self._clusters[self._topics[0]], self._run.history).run}
+
+    def coordinated(self, kind: str) -> Collection[str]:
+        """The run's transactional ids, and the processors' group; faults find their coordinators by them."""
+        groups = (self._settings.group,) if self._settings.options.processors else ()
+        return {"transaction": self._settings.all_ids, "group": groups}.get(kind, ())
 
     def generator(self) -> Generator:
         """The load: plain sends and polls, and steps of transactional processes."""
