@@ -2,9 +2,10 @@
 answered must have known by then.
 
 A coordinator that was deposed and does not know it still answers reads (OffsetFetch, a SyncGroup of a stable group, a
-JoinGroup of a follower) from what it has in memory: such an answer is stale, and legal. It cannot acknowledge a commit,
-which takes the in-sync replicas. So a node *must know* what it answered itself before, and everything that had been
-acknowledged, by whichever node, when a commit of the group began that this node acknowledged before the read.
+JoinGroup of a follower, a Heartbeat) from what it has in memory: such an answer is stale, and legal. It cannot
+acknowledge a commit, which takes the in-sync replicas. So a node *must know* what it answered itself before, and
+everything that had been acknowledged, by whichever node, when a commit of the group began that this node acknowledged
+before the read.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from checkers.spark.tables import kept
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """commits, fetches: one row per operation and partition (`p`, `committed`); commits of all outcomes. joins, syncs:
-    of those that came out ok, one row each (`generation`; of a sync `partitions`).
+    """commits, fetches: one row per operation and partition (`p`, `committed`); commits of all outcomes. joins, syncs,
+    beats (heartbeats): of those that came out ok, one row each (`generation`; of a sync `partitions`). ids: one row per
+    join without a member id that was given one (`member`).
     """
 
     history: History
@@ -29,6 +31,8 @@ class GroupFacts:
     fetches: DataFrame
     joins: DataFrame
     syncs: DataFrame
+    beats: DataFrame
+    ids: DataFrame
 
 
 def build_group_facts(history: History) -> GroupFacts:
@@ -61,7 +65,12 @@ def build_group_facts(history: History) -> GroupFacts:
         F.col("answered.generation").alias("generation"),
     )
     syncs = ok.where(F.col("f") == "sync").select(*when, *who, asked, F.col("answered.partitions").alias("partitions"))
-    return GroupFacts(history, kept(commits), kept(fetches), kept(joins), kept(syncs))
+    beats = ok.where(F.col("f") == "heartbeat").select(*when, *who, asked)
+    # A member that is new is given its id together with an error (KIP-394).
+    ids = rows.where((F.col("f") == "join") & (F.col("asked.member") == "") & (F.col("answered.member") != "")).select(
+        *when, F.col("asked.group").alias("group"), F.col("answered.member").alias("member")
+    )
+    return GroupFacts(history, kept(commits), kept(fetches), kept(joins), kept(syncs), beats, ids)
 
 
 def latest(keys: list[str], facts: DataFrame, readers: DataFrame, fact: Column, at: str, name: str) -> DataFrame:

@@ -1,7 +1,8 @@
 """generation (rule 16): a group's generations never go back.
 
-A generation in which a member has synced is in the coordinator's log: a join or sync that is answered later, by a node
-that must know it (`facts`), is of that generation or a later one.
+A generation in which a member has synced is in the coordinator's log: a join, sync or heartbeat that is answered ok
+later, by a node that must know it (`facts`), is of that generation or a later one. Valid takes a group
+that had several.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 from pyspark.sql import functions as F
 
 from checkers.groups.facts import GroupFacts, known, with_proof
-from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 GENERATION = "generation"
 
 
 def generation_checks(facts: GroupFacts) -> Family:
     columns = ["op", "f", "group", "member", "generation", "node", "invoke_ns", "complete_ns"]
-    answers = facts.joins.select(*columns).unionByName(facts.syncs.select(*columns))
+    answers = (
+        facts.joins.select(*columns).unionByName(facts.syncs.select(*columns)).unionByName(facts.beats.select(*columns))
+    )
     judged = known(facts, ["group"], facts.syncs, with_proof(facts, answers), F.struct("generation", "op"), "newest")
     given = facts.syncs.select("group", "generation", F.explode("partitions").alias("p"))
     # A generation is of a group; a partition of it stands in the row, so that a run's partitions have all rows.
@@ -45,5 +48,21 @@ def generation_checks(facts: GroupFacts) -> Family:
             )
         ],
     )
+    risen = judged.where(F.col("generation") > F.col("newest.generation")).select("group", "generation").distinct()
+    rebalances = (
+        given.select("group", "p")
+        .distinct()
+        .join(risen, on="group", how="inner")
+        .groupBy("p")
+        .agg(F.count("*").alias("n"))
+    )
     per_partition = given.groupBy("p").agg(F.count_distinct("group", "generation").alias("generations"))
-    return Family(found, figures(per_partition, {(GENERATION, "generations"): F.col("generations")}))
+    return Family(
+        found,
+        union(
+            [
+                figures(per_partition, {(GENERATION, "generations"): F.col("generations")}),
+                figures(rebalances, {(GENERATION, "rebalances"): F.col("n")}),
+            ]
+        ),
+    )

@@ -202,7 +202,10 @@ GROUPS = (
     _own(
         "overlapping-owners",
         "Overlapping owners: one partition, two members of a generation",
-        {"assigned": "no member was given the partition"},
+        {
+            "assigned": "no member was given the partition",
+            "shared": "no generation in which it was given away had several members",
+        },
     ),
     _own(
         "offset-regression",
@@ -227,7 +230,10 @@ GROUPS = (
     _own(
         "generation",
         "Rule 16: a group's generations never go back",
-        {"generations": "no member was given the partition"},
+        {
+            "generations": "no member was given the partition",
+            "rebalances": "no group that reads it came to another generation",
+        },
     ),
 )
 

@@ -34,6 +34,7 @@ def owners_ok(s: Story) -> None:
     """The next generation's owner is another; and an instance that began anew goes on under a new id."""
     group = _begun(s)
     group.enters("b", 2)
+    group.sync("a", 2, ())
     group.enters("i-1", 3, instance="i")
     group.enters("i-2", 3, instance="i")
 
@@ -41,6 +42,21 @@ def owners_ok(s: Story) -> None:
 def owners_bad(s: Story) -> None:
     group = _begun(s)
     group.enters("b", 1)
+
+
+def owners_named_alike(s: Story) -> None:
+    """Two clients that join without an id are given the same."""
+    group = _begun(s)
+    group.join("b", 2)
+    group.join("b", 2)
+    group.sync("b", 2)
+    group.sync("a", 2, ())
+
+
+def owners_alone(s: Story) -> None:
+    """A group that never had two members."""
+    group = _begun(s)
+    group.enters("b", 2)
 
 
 def regression_ok(s: Story) -> None:
@@ -144,14 +160,30 @@ def generation_ok(s: Story) -> None:
     """One that was not stored is given out again; and a node that may be deposed answers of an old one."""
     group = _begun(s)
     group.join("b", 2)
+    group.ask("heartbeat", member="a", generation=1)
     group.enters("c", 2)
     group.sync("a", 1, (), node="n2")
+    group.ask("heartbeat", member="a", generation=1, node="n2")
+    group.ask("heartbeat", member="a", generation=1, outcome="fail", error="ILLEGAL_GENERATION")
 
 
 def generation_bad(s: Story) -> None:
     group = _begun(s)
     group.enters("b", 2)
     group.join("c", 1)
+
+
+def generation_zombie(s: Story) -> None:
+    """The heartbeat of a generation that is over."""
+    group = _begun(s)
+    group.enters("b", 2)
+    group.ask("heartbeat", member="a", generation=1)
+
+
+def generation_one(s: Story) -> None:
+    """A group that never was rebalanced."""
+    group = _begun(s)
+    group.ask("heartbeat", member="a", generation=1)
 
 
 def generation_deposed(s: Story) -> None:
@@ -170,9 +202,13 @@ GROUPS: dict[str, tuple[Tell, Tell, Tell]] = {
     "generation": (generation_ok, generation_bad, nobody),
 }
 MORE_GROUPS: dict[tuple[str, str], Tell] = {
+    ("overlapping-owners", "bad-named-alike"): owners_named_alike,
+    ("overlapping-owners", "unknown-alone"): owners_alone,
     ("offset-regression", "bad-deposed"): regression_deposed,
     ("offset-regression", "bad-none"): regression_none,
     ("offset-regression", "bad-invented"): regression_invented,
     ("fenced-commit", "bad-instance"): fenced_instance,
     ("generation", "bad-deposed"): generation_deposed,
+    ("generation", "bad-zombie"): generation_zombie,
+    ("generation", "unknown-one"): generation_one,
 }

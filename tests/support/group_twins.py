@@ -39,7 +39,15 @@ def overlapping_owners(ops: list[Op]) -> set[Any]:
         for op in _of(ops, "sync")
         for p in op.response["partitions"]
     ]
-    return {(g, n, p) for g, n, p, one in given for h, m, q, other in given if (g, n, p) == (h, m, q) and one != other}
+    named = [
+        (_group(op), op.response["member"])
+        for op in _of(ops, "join", "ok", "fail")
+        if not op.request["member"] and op.response.get("member")
+    ]
+    overlaps: set[Any] = {one for one in named if named.count(one) > 1}
+    return overlaps | {
+        (g, n, p) for g, n, p, one in given for h, m, q, other in given if (g, n, p) == (h, m, q) and one != other
+    }
 
 
 def _must_know(ops: list[Op], fact: Op, reader: Op) -> bool:
@@ -137,7 +145,7 @@ def _first_join(joins: list[Op], op: Op, member: str) -> Op | None:
 
 def generation(ops: list[Op]) -> set[Any]:
     answers = [(op, op.response["generation"]) for op in _of(ops, "join")]
-    answers += [(op, op.request["generation"]) for op in _of(ops, "sync")]
+    answers += [(op, op.request["generation"]) for f in ("sync", "heartbeat") for op in _of(ops, f)]
     return {
         op.index
         for op, told in answers

@@ -57,6 +57,7 @@ class GroupLife:
                     self._fetch,
                     self._fetch,
                     self._zombie,
+                    self._beat,
                     self._unanswered,
                     self._rebalance,
                     self._fail_over,
@@ -158,6 +159,20 @@ class GroupLife:
             self._group.commit(
                 member, generation, 0, instance=instance, node=self._node, outcome="fail", error="ILLEGAL_GENERATION"
             )
+
+    def _beat(self) -> None:
+        """Heartbeats, which a deposed coordinator answers from memory, and the right one refuses of old generations."""
+        node = self._rng.choice([self._node, self._node, *self._deposed])
+        state = self._now if node == self._node else self._deposed[node]
+        if state.members:
+            member, instance = self._rng.choice(sorted(state.members.items(), key=str))
+            self._group.ask("heartbeat", member=member, instance=instance, generation=state.generation, node=node)
+        if self._former:
+            member, generation, instance = self._rng.choice(self._former)
+            self._group.ask(
+                "heartbeat", member=member, instance=instance, generation=generation, node=self._node, outcome="fail",
+                error="ILLEGAL_GENERATION",
+            )  # fmt: skip
 
     def _fetch(self) -> None:
         self._take_late()

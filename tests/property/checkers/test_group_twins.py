@@ -22,7 +22,7 @@ from tests.support.twins import operations
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 VALID_LIVES = 30
-DAMAGED = 90
+DAMAGED = 104
 Lines = list[dict[str, Any]]
 
 
@@ -51,6 +51,16 @@ def _accepted_zombie(rng: Random, lines: Lines) -> None:
         rng.choice(refused)["type"] = "ok"
 
 
+def _believed_zombie(rng: Random, lines: Lines) -> None:
+    refused = [line for line in lines if line.get("f") == "heartbeat" and line["type"] == "fail"]
+    if refused:
+        rng.choice(refused)["type"] = "ok"
+
+
+def _other_id(rng: Random, lines: Lines) -> None:
+    _pick(rng, lines, "join")["member"] = _pick(rng, lines, "join")["member"]
+
+
 def _other_generation(rng: Random, lines: Lines) -> None:
     line = _pick(rng, lines, *rng.choice((("join", "ok"), ("sync", "invoke"))))
     line["generation"] = max(0, line["generation"] + rng.choice((-2, -1, 1)))
@@ -67,6 +77,8 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _other_offset,
     _other_commit,
     _accepted_zombie,
+    _believed_zombie,
+    _other_id,
     _other_generation,
     _other_node,
 )
