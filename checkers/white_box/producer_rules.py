@@ -4,7 +4,11 @@ Input grain: one row per batch of one replica that carries a producer id, in log
 producer epoch go on from batch to batch, an epoch begins with 0, and epochs never fall. Rule 13: a producer has one
 transaction open at a time; a marker ends just the one that was open, and nothing of a lower epoch comes after it. A
 marker where none is open is legal: a coordinator writes it again until it is answered, and to partitions that got no
-batch; such are counted. Which transaction a batch is of says the history.
+batch; such are counted. All markers that end one transaction, on every partition and replica, commit or abort it alike,
+as its producer was answered. Which transaction a batch is of says the history.
+
+Every partition is judged, those of the coordinators' topics too: only the sequences there mean nothing (offsets that a
+transaction commits have 0 throughout, as Kafka's GroupMetadataManager writes them).
 """
 
 from __future__ import annotations
@@ -13,18 +17,21 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
+from checkers.history.load import History
+from checkers.history.transactions import ABORTED, COMMITTED, transactions_table
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 SEQUENCE = "producer-sequence"
 OPEN = "open-transaction"
 
+_OFFSETS = "__consumer_offsets-"
 _WRAP = 2**31
 """Sequences go on with 0 after 2^31 - 1."""
 
 
 def producer_rules(evidence: Evidence) -> Family:
     """Both rules, on replicas whose files no fault damaged."""
-    readable = evidence.batches.where(F.col("problem").isNull() & F.col("p").isin(*evidence.info.partitions))
+    readable = evidence.batches.where(F.col("problem").isNull())
     mine = readable.where(F.col("producer_id") >= 0)
     sound = [node for node in evidence.segment_nodes if node not in evidence.hurt_nodes]
     starts = (
@@ -39,7 +46,7 @@ def producer_rules(evidence: Evidence) -> Family:
     )
     sequenced = mine.groupBy("p").agg(F.count_if(~F.col("control") & (F.col("base_sequence") >= 0)).alias("batches"))
     return Family(
-        union([_sequences(judged, starts), _markers(marked)]),
+        union([_sequences(judged, starts), _markers(marked), _parted(marked, evidence.history)]),
         union(
             [
                 figures(sequenced, {(SEQUENCE, "batches"): F.col("batches")}),
@@ -75,7 +82,7 @@ def _who() -> Column:
 def _sequences(batches: DataFrame, starts: DataFrame) -> DataFrame:
     along = Window.partitionBy("node", "p", "producer_id").orderBy("file", "file_position")
     stepped = (
-        batches.where(~F.col("control") & (F.col("base_sequence") >= 0))
+        batches.where(~F.col("control") & (F.col("base_sequence") >= 0) & ~F.col("p").startswith(_OFFSETS))
         .withColumn("before", F.lag(F.struct("producer_epoch", "base_sequence", "records", "base")).over(along))
         .join(F.broadcast(starts), on=["node", "p"], how="left")
     )
@@ -205,3 +212,57 @@ def _markers(marked: DataFrame) -> DataFrame:
         offset=at,
     )
     return apply_rules(marked, [late, old, outside, two, torn])
+
+
+def _parted(marked: DataFrame, history: History) -> DataFrame:
+    """Transactions that were committed here and aborted there, or otherwise than their producer was answered."""
+    at = F.struct("p", "base", "node")
+    ended = (
+        marked.where(F.col("control") & F.col("open.txn").isNotNull())
+        .groupBy(F.col("open.txn").alias("txn"))
+        .agg(
+            F.min(F.when(F.col("marker") == "commit", at)).alias("committed"),
+            F.min(F.when(F.col("marker") == "abort", at)).alias("aborted"),
+        )
+        .join(transactions_table(history).select("txn", "fate", "end_op"), on="txn", how="left")
+    )
+    both = F.col("committed").isNotNull() & F.col("aborted").isNotNull()
+    wrong = F.when(F.col("fate") == COMMITTED, F.col("aborted")).when(F.col("fate") == ABORTED, F.col("committed"))
+
+    def marker(kind: str, place: str) -> Column:
+        p, base, node = (F.col(f"{place}.{name}") for name in ("p", "base", "node"))
+        return F.concat(
+            F.lit(f"a marker that {kind} it stands at "), text("{p} offset {o} of {n}", p=p, o=base, n=node)
+        )
+
+    return apply_rules(
+        ended.withColumn("wrong", wrong)
+        .withColumn("at", F.coalesce("wrong", "aborted"))
+        .withColumn("p", F.col("at.p")),
+        [
+            Rule(
+                OPEN,
+                both,
+                F.concat(
+                    text("transaction {t} is torn: ", t=F.col("txn")),
+                    marker("commits", "committed"),
+                    F.lit(", "),
+                    marker("aborts", "aborted"),
+                ),
+                offset=F.col("at.base"),
+                ops=[F.col("end_op")],
+            ),
+            Rule(
+                OPEN,
+                ~both & F.col("wrong").isNotNull(),
+                F.concat(
+                    text("transaction {t} certainly was {f}, and ", t=F.col("txn"), f=F.col("fate")),
+                    F.when(F.col("fate") == COMMITTED, marker("aborts", "aborted")).otherwise(
+                        marker("commits", "committed")
+                    ),
+                ),
+                offset=F.col("at.base"),
+                ops=[F.col("end_op")],
+            ),
+        ],
+    )

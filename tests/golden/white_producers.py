@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.histories import OUT
 from tests.support.judging import Case
 
 
@@ -68,7 +69,7 @@ def _told(case: Case, story: str) -> None:
         what, node = story[row["base"] : row["base"] + 1] or "M", row["node"]
         row.update(producer_id=7, producer_epoch=0)
         if what == "M":
-            row.update(transactional=True, control=True, marker="commit", values=[], base_sequence=-1)
+            row.update(transactional=True, control=True, marker="abort", values=[], base_sequence=-1)
             continue
         row.update(transactional=True, base_sequence=sequences.get(node, 0))
         sequences[node] = sequences.get(node, 0) + 1
@@ -78,6 +79,32 @@ def _told(case: Case, story: str) -> None:
 def in_transactions(case: Case) -> None:
     """One marker is written again."""
     _told(case, "11M2MM3")
+
+
+def parted(case: Case) -> None:
+    """One replica's marker commits what the others' abort."""
+    _told(case, "11M2MM3")
+    _on_one(case, 2, marker="commit")
+
+
+def committed_unasked(case: Case) -> None:
+    """Nobody asked to commit the first transaction."""
+    _told(case, "11M2MM3")
+    for row in case.tables["batches"]:
+        if row["base"] == 2:
+            row["marker"] = "commit"
+
+
+def late_on_output(case: Case) -> None:
+    """A batch after a marker of a later epoch, in the topic that processors write to."""
+    _told(case, "1M2M3M")
+    batch, marker = (next(row for row in case.tables["batches"] if row["base"] == base) for base in (0, 1))
+    topic, _, number = batch["p"].rpartition("-")
+    where = {"p": f"{topic}{OUT}-{number}"}
+    case.tables["batches"] += [
+        {**marker, **where, "base": 0, "last": 0, "file_position": 0, "producer_epoch": 1},
+        {**batch, **where, "base": 1, "last": 1, "file_position": 70, "values": []},
+    ]
 
 
 def two_open(case: Case) -> None:

@@ -29,7 +29,7 @@ from checkers.verdicts.catalogue import ALL, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
-from tests.support.histories import apart, merged, write_history
+from tests.support.histories import OUT, apart, merged, write_history
 from tests.support.model_cluster import ModelCluster
 
 TABLES = {
@@ -152,11 +152,11 @@ def _rows(
 
 def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec]) -> dict[str, CheckResult]:
     partitions = [f"{topic}-{number}" for number in range(case.partitions)]
+    # What is found on the topic that processors write to counts, too.
+    places = {*partitions, *(f"{topic}{OUT}-{number}" for number in range(case.partitions))}
     nodes = {event["node"] for event in case.tables.get("events", ())}
     mine = [
-        row
-        for row in rows
-        if row.p in partitions or (row.p is None and any(f"{node}," in row.detail for node in nodes))
+        row for row in rows if row.p in places or (row.p is None and any(f"{node}," in row.detail for node in nodes))
     ]
     judged = [spec for spec in specs if spec not in GROUPS or _has_members(case)]
     return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in judged}
