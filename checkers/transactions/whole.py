@@ -4,8 +4,9 @@ Input grain: one row per value of a transaction whose offset is known. *Visible*
 returned it. *Hidden*: none did, and some such poll passed over it; such a poll ends at the last stable offset at most,
 so by then the transaction was decided. Torn: some values visible, others hidden. Lost: of a committed transaction some
 hidden, none visible. A commit that was asked for and got no answer is resolved by what is visible: one value is, so all
-of it must be; where none is, it was aborted. What no such poll passed over proves nothing. During a run read_committed
-promises no atomic view over partitions: that is not judged. What retention can have deleted is left out.
+of it must be; where none is, it was aborted. What no such poll passed over proves nothing: the verdict is unknown then.
+During a run read_committed promises no atomic view over partitions: that is not judged. What retention can have deleted
+is left out.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def whole_checks(facts: Facts) -> Family:
             F.col("v.effective_ns").alias("placed_ns"),
             seen.alias("seen"),
             (~seen & F.col("c.start_offset").isNotNull()).alias("hidden"),
+            (~seen & F.col("c.start_offset").isNull()).alias("unread"),
         )
     )
     one = F.struct("p", "offset", "value", "op", "sent_ns", "placed_ns", "epoch")
@@ -96,6 +98,29 @@ def whole_checks(facts: Facts) -> Family:
             )
         ],
     )
+    unread = apply_rules(
+        values,
+        [
+            Rule(
+                LOST,
+                answered & F.col("unread"),
+                text(
+                    "value {v} of the committed transaction {t} at {p} offset {o} was covered by no poll under "
+                    "read_committed",
+                    v=F.col("value"),
+                    t=F.col("txn"),
+                    p=F.col("p"),
+                    o=F.col("offset"),
+                ),
+                kind="unknown",
+                offset=F.col("offset"),
+                value=F.col("value"),
+                ops=[F.col("op")],
+                from_ns=F.col("sent_ns"),
+                to_ns=F.col("placed_ns"),
+            )
+        ],
+    )
     per_partition = values.groupBy("p").agg(
         F.count_if(answered).alias("values"),
         F.count_if(answered & F.col("seen")).alias("seen"),
@@ -107,7 +132,7 @@ def whole_checks(facts: Facts) -> Family:
         .agg(F.count(F.lit(1)).alias("drains"))
     )
     return Family(
-        found,
+        union([found, unread]),
         union(
             [
                 figures(

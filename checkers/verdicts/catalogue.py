@@ -290,7 +290,10 @@ TRANSACTIONS = (
     _own(
         "last-stable-offset",
         "Last stable offsets never fall, nor lie above the high watermark",
-        {"answers_with_lso": "no response in a known leader epoch carried a last stable offset"},
+        {
+            "answers_with_lso": "no response in a known leader epoch carried a last stable offset",
+            "behind": "no last stable offset was seen below its high watermark",
+        },
     ),
     _own(
         "hanging-transaction",

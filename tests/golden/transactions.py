@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.support.histories import OUT
 from tests.support.judging import Case
 from tests.support.model_transactions import random_transactions
 from tests.support.transaction_damage import DAMAGE
@@ -54,6 +55,25 @@ def not_drained(lines: Lines) -> None:
     for line in lines:
         if line["f"] == "drain-complete" and line["isolation"] == 1:
             line.update(f="drain-incomplete", error="not in time", phase="drain-n1")
+
+
+def outputs_unread(lines: Lines) -> None:
+    """Nobody reads the topic of outputs under read_committed, and no line of a drain says so."""
+    for line in lines:
+        asked = lines[line["invoke"]] if "invoke" in line else {}
+        if asked.get("isolation") == 1 and line["f"] == "poll" and line["topic"].endswith(OUT):
+            for name in ("next_position", "hw", "lso", "log_start", "records"):
+                line.pop(name)
+            line.update(type="fail", error="not-connected")
+        if line["f"] == "drain-complete" and line["isolation"] == 1 and line["topic"].endswith(OUT):
+            line.update(f="step")
+
+
+def never_behind(lines: Lines) -> None:
+    """No response came while a transaction was open."""
+    for line in lines:
+        if line.get("lso", 0) < line.get("hw", 0):
+            line["lso"] = -1
 
 
 def no_stable_offset(lines: Lines) -> None:
@@ -112,4 +132,6 @@ MORE_TRANSACTIONS: dict[tuple[str, str], Change] = {
     ("torn-transaction", "bad-unanswered"): lambda lines: DAMAGE["torn-transaction"][1](Random(0), lines),
     ("fenced-producer", "bad-given-twice"): lambda lines: DAMAGE["fenced-producer"][1](Random(0), lines),
     ("hanging-transaction", "unknown-not-taken"): ids_not_taken,
+    ("committed-lost", "unknown-outputs"): outputs_unread,
+    ("last-stable-offset", "unknown-never-behind"): never_behind,
 }

@@ -238,6 +238,8 @@ def random_transactions(rng: Random, topic: str, steps: int = 40) -> Transaction
         model.end(txn, commit=first)
     model.process(commit=True)
     zombies.append(model.begin())
+    model.send(zombies[0])
+    model.poll(0, 0)
     model.end(model.take_over(zombies[0]), commit=True)
     positions = [0, 0, 0, 0]
     for _ in range(steps):
