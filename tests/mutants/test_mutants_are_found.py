@@ -19,6 +19,7 @@ FOUND_AT_NIGHT = {
     "aborted-list-off-by-one",
     "duplicate-sequence-accepted",
     "fenced-commit-accepted",
+    "fenced-producer-accepted",
     "half-loaded-offsets",
     "original-offset-not-returned",
     "producer-state-not-rebuilt",
