@@ -8,7 +8,8 @@ after the other, before it reads records (kafka.cluster.Partition.fetchRecords).
 
 A hanging transaction is one that nothing ends: all producers were gone, every transactional id had been taken once more
 and its transaction aborted, and yet a partition's LSO stayed below its HW for as long as the run waited. Where an id
-that was to write to the partition could not be taken, its transaction may just be waiting for that: unknown.
+that was to write to the partition could not be taken, its transaction may just be waiting for that: unknown. So it is
+with the offsets of a group: requests for them were refused as undecided (KIP-447) to the end, for PATIENCE_NS at least.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from checkers.history.responses import (
 from checkers.transactions.names import FINAL, HANGING, STABLE
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
+UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
+PATIENCE_NS = 10_000_000_000
+"""How long the markers of a transaction that is over may take to reach a group's coordinator in a healed cluster."""
+
 
 def stable_checks(facts: Facts) -> Family:
     responses = _responses(facts)
@@ -36,7 +41,7 @@ def stable_checks(facts: Facts) -> Family:
     )
     ended = _marks(facts, "transactions-ended").groupBy("p").agg(F.count(F.lit(1)).alias("ended"))
     return Family(
-        union([_fallen(responses), _hanging(facts)]),
+        union([_fallen(responses), _hanging(facts), _undecided(facts)]),
         union(
             [
                 figures(
@@ -165,4 +170,51 @@ def _not_taken(facts: Facts) -> DataFrame:
         .join(taken.select("id").distinct(), on="id", how="left_anti")
         .groupBy("p")
         .agg(F.min("id").alias("not_taken"))
+    )
+
+
+def _undecided(facts: Facts) -> DataFrame:
+    """Groups whose offsets nobody was told once every id had been taken, because a transaction may change them."""
+    asked = facts.history.coordination.withColumn("group", F.col("asked.group"))
+    final = asked.where((F.col("f") == "fetch_offsets") & (F.col("phase") == FINAL))
+    taken = facts.history.coordination.where(
+        (F.col("f") == "init_producer") & (F.col("outcome") == "ok") & (F.col("phase") == FINAL)
+    ).select(F.col("asked.transactional_id").alias("id"))
+    not_taken = (
+        asked.where(F.col("f").isin("add_offsets", "txn_offsets"))
+        .select("group", F.col("asked.transactional_id").alias("id"))
+        .join(taken.distinct(), on="id", how="left_anti")
+        .groupBy("group")
+        .agg(F.min("id").alias("not_taken"))
+    )
+    refused = (
+        final.where(F.col("error") == UNSTABLE)
+        .join(final.where(F.col("outcome") == "ok").select("group"), on="group", how="left_anti")
+        .groupBy("group")
+        .agg(
+            F.min("invoke_ns").alias("from_ns"),
+            F.max("complete_ns").alias("to_ns"),
+            F.max("op").alias("op"),
+            F.min(F.get("asked.partitions", F.lit(0))).alias("p"),
+        )
+        .join(not_taken, on="group", how="left")
+    )
+    long = F.col("to_ns") - F.col("from_ns") >= PATIENCE_NS
+    return apply_rules(
+        refused,
+        [
+            Rule(
+                HANGING,
+                F.lit(True),
+                text(
+                    "offsets of group {g} were refused as undecided for {s} s, though no transaction was under way",
+                    g=F.col("group"),
+                    s=F.round((F.col("to_ns") - F.col("from_ns")) / 1e9, 1),
+                ),
+                kind=F.when(long & F.col("not_taken").isNull(), F.lit("invalid")).otherwise(F.lit("unknown")),
+                ops=[F.col("op")],
+                from_ns=F.col("from_ns"),
+                to_ns=F.col("to_ns"),
+            )
+        ],
     )

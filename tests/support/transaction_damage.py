@@ -109,6 +109,12 @@ def nothing_ends_it(rng: Random, lines: Lines) -> None:
     mark.update(f="transactions-open", start=mark["end"] - 1, error="not in time")
 
 
+def offsets_stay_undecided(_rng: Random, lines: Lines) -> None:
+    (answer,) = [li for li in lines if li["f"] == "fetch_offsets" and li["type"] == "ok" and li["phase"] == "final"]
+    del answer["offsets"]
+    answer.update(type="fail", error="UNSTABLE_OFFSET_COMMIT", time_ns=answer["time_ns"] + 11_000_000_000)
+
+
 def _fetched(rng: Random, lines: Lines) -> dict[str, Any]:
     able = [li for li in lines if li["f"] == "fetch_offsets" and li["type"] == "ok" and li["phase"] == "main"]
     (offset,) = rng.choice(able[1:])["offsets"]
@@ -161,7 +167,7 @@ DAMAGE: dict[str, tuple[Callable[[Random, Lines], None], ...]] = {
     "torn-transaction": (shown_in_part, shown_in_part_without_an_answer),
     "committed-lost": (not_shown_at_all,),
     "last-stable-offset": (stable_offset_falls,),
-    "hanging-transaction": (nothing_ends_it,),
+    "hanging-transaction": (nothing_ends_it, offsets_stay_undecided),
     "transaction-offsets": (offset_of_nobody, offset_forgotten),
     "exactly-once": (input_taken_twice, input_passed_over),
     "fenced-producer": (taken_from_a_zombie, given_twice),

@@ -124,7 +124,15 @@ def hanging_transaction(lines: Lines) -> set[Any]:
         for op in ops
         if op.f == "send" and op.request.get("transactional_id") is not None
     }
-    return {
+    last = [op for op in ops if op.f == "fetch_offsets" and op.request["phase"] == "final"]
+    refused = {
+        op.index
+        for op in last
+        if op.response.get("error") == "UNSTABLE_OFFSET_COMMIT"
+        and (op.done or 0) - op.invoked >= 10_000_000_000
+        and not any(other.outcome == "ok" for other in last)
+    }
+    return refused | {
         (line["topic"], line["partition"])
         for line in lines
         if line["f"] == "transactions-open"
