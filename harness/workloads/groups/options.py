@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.plan.plan import Plan
-from harness.plan.toml_source import PlanError
+from harness.workloads.options import Allowed, Whole, given_options
 
 GROUPS, SESSION_MS, REBALANCE_MS = 2, 3000, 4000
 
@@ -22,19 +22,16 @@ class GroupOptions:
     rebalance_timeout_ms: int = REBALANCE_MS
 
 
+_ALLOWED: dict[str, Allowed] = {
+    "groups": Whole(1, 16),
+    "session_timeout_ms": Whole(500, 60_000),
+    "rebalance_timeout_ms": Whole(500, 60_000),
+}
+
+
 def options_of(plan: Plan) -> GroupOptions:
     """Raises PlanError for options that there are not, and for values that make no group."""
-    wanted = {"groups": (1, 16), "session_timeout_ms": (500, 60_000), "rebalance_timeout_ms": (500, 60_000)}
-    values: dict[str, int] = {}
-    for name, value in plan.workload.options.items():
-        where = plan.workload.options_where.get(name, "workload.options")
-        if name not in wanted:
-            raise PlanError(f"{where}: workload.options.{name}: not one of {', '.join(wanted)}")
-        low, high = wanted[name]
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise PlanError(f"{where}: workload.options.{name}: {value!r} is not a whole number from {low} to {high}")
-        values[name] = value
-    return GroupOptions(**values)
+    return GroupOptions(**given_options(plan, _ALLOWED))
 
 
 def group_name(nth: int) -> str:

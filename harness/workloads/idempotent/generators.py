@@ -8,7 +8,6 @@ Invariant: while some partition responds, it gets requests, however many others 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from harness.operations.generator import (
     PENDING,
@@ -25,6 +24,7 @@ from harness.operations.generator import (
 )
 from harness.plan.plan import Plan
 from harness.workloads.append_poll.generators import Polls, Spread
+from harness.workloads.idempotent.options import Options
 from harness.workloads.idempotent.producer import AHEAD, ON_PURPOSE, Batch, Identity, Lane, Producer, Request, Why
 
 RENEWED = 0.004
@@ -33,17 +33,6 @@ RENEWED = 0.004
 
 _WEIGHT = 2
 """Of a producer among the load's operations, where a consumer has 1: a batch may need several requests."""
-
-
-class Options(NamedTuple):
-    """[workload.options]. in_flight: requests of one producer that may be under way. on_purpose: share of requests that
-    repeat what is acknowledged, or must be refused. give_up_s: after how long without an acknowledgement a producer
-    takes another identity.
-    """
-
-    in_flight: int = 5
-    on_purpose: float = 0.08
-    give_up_s: float = 12.0
 
 
 @dataclass(frozen=True, slots=True)

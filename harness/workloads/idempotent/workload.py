@@ -8,18 +8,16 @@ from __future__ import annotations
 from harness.operations.generator import Generator
 from harness.operations.interpreter import Client
 from harness.plan.plan import Plan
-from harness.plan.toml_source import PlanError, show
+from harness.plan.toml_source import PlanError
 from harness.workloads.append_poll.workload import CHECKERS as APPEND_POLL
 from harness.workloads.append_poll.workload import AppendPollRun
 from harness.workloads.base import Brokers, RunContext
 from harness.workloads.idempotent.client import ACKS_ALL, IdempotentClient, Identities
-from harness.workloads.idempotent.generators import Options, load, threads_of
+from harness.workloads.idempotent.generators import load, threads_of
+from harness.workloads.idempotent.options import options_of
 
 CHECKERS = (*APPEND_POLL, "resend-offset", "producer-order", "producer-sequence")
 """What clients saw, as of append-poll; what responses say of sequences; and the sequences in the brokers' files."""
-
-IN_FLIGHT_MAX = 5
-"""Of how many batches a broker remembers the offsets; Kafka's producer sends no more at once."""
 
 
 class Idempotent:
@@ -39,29 +37,6 @@ class Idempotent:
     def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> IdempotentRun:
         """Clients of these brokers; nothing is sent yet."""
         return IdempotentRun(plan, brokers, run)
-
-
-def options_of(plan: Plan) -> Options:
-    """[workload.options] of the plan. Raises PlanError."""
-    given, where = plan.workload.options, plan.workload.options_where
-    for key in given:
-        if key not in Options._fields:
-            text = f"{where[key]}: workload.options.{key}: idempotent has {', '.join(Options._fields)}"
-            raise PlanError(text)
-
-    def number(key: str, default: float, low: float, high: float, *, whole: bool = False) -> float:
-        value = given.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not low <= value <= high:
-            right = f"a {'whole ' if whole else ''}number from {low:g} to {high:g}"
-            raise PlanError(f"{where.get(key, key)}: workload.options.{key}: {show(value)} is not {right}")
-        return value
-
-    usual = Options()
-    return Options(
-        int(number("in_flight", usual.in_flight, 1, IN_FLIGHT_MAX, whole=True)),
-        float(number("on_purpose", usual.on_purpose, 0, 0.5)),
-        float(number("give_up_s", usual.give_up_s, 1, 3600)),
-    )
 
 
 class IdempotentRun(AppendPollRun):

@@ -5,12 +5,23 @@ Decides what a run file may say. Must not know what the load makes of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from harness.plan.plan import Plan
-from harness.plan.toml_source import PlanError
+from harness.workloads.options import Allowed, Number, Whole, given_options
 
-_COUNTS = {"transactional": (1, 1000), "processors": (0, 1000), "ids": (1, 1000), "timeout_ms": (1000, 900_000)}
+_SHARE = Number(0, 1)
+_ALLOWED: dict[str, Allowed] = {
+    "transactional": Whole(1, 1000),
+    "processors": Whole(0, 1000),
+    "ids": Whole(1, 1000),
+    "timeout_ms": Whole(1000, 900_000),
+    "read_committed": _SHARE,
+    "abort": _SHARE,
+    "abandon": _SHARE,
+    "switch": _SHARE,
+    "zombie": _SHARE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +46,4 @@ class Options:
 
 def options_of(plan: Plan) -> Options:
     """Raises PlanError by the run file's line."""
-    names = {field.name for field in fields(Options)}
-    given: dict[str, int | float] = {}
-    for name, value in plan.workload.options.items():
-        where = f"{plan.workload.options_where.get(name, 'workload.options')}: workload.options.{name}"
-        if name not in names:
-            raise PlanError(f"{where}: transactions has no such option; it has {', '.join(sorted(names))}")
-        if name in _COUNTS:
-            low, high = _COUNTS[name]
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise PlanError(f"{where}: {value!r} is not a whole number from {low} to {high}")
-            given[name] = value
-        elif not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-            raise PlanError(f"{where}: {value!r} is not a number from 0 to 1")
-        else:
-            given[name] = float(value)
-    return Options(**given)  # type: ignore[arg-type]
+    return Options(**given_options(plan, _ALLOWED))

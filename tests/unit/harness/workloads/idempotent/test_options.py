@@ -5,8 +5,8 @@ import pytest
 from harness.plan.plan import Plan
 from harness.plan.run_file import parse_plan
 from harness.plan.toml_source import PlanError
-from harness.workloads.idempotent.generators import Options
-from harness.workloads.idempotent.workload import Idempotent, options_of
+from harness.workloads.idempotent.options import Options, options_of
+from harness.workloads.idempotent.workload import Idempotent
 
 
 def plan(workload: str = "", options: str = "") -> Plan:
