@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.allowances import excuse_unclean, reason_for
 from checkers.allowances.expiry import expiry_of
+from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.coverage import damage_met as damage
@@ -57,7 +58,7 @@ from checkers.results.witnesses import history_lines, replica_holdings
 from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ALL, BY_NAME, GROUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
@@ -212,6 +213,8 @@ def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[R
         families |= of_groups(history)
     if any(_wanted(spec, evidence.info) for spec in TRANSACTIONS):
         families |= transactions(facts)
+    if any(_wanted(spec, evidence.info) for spec in APPLICATIONS):
+        families |= applications(facts)
     return collect_families(families, excuse=excuse_unclean(evidence.unclean))
 
 

@@ -44,7 +44,9 @@ def poll_checks(facts: Facts) -> Family:
         .where(ok)
     )
     moved = (F.col("node") != F.col("previous.node")) | (F.col("previous_op").isNotNull() & (F.col("tried") != "ok"))
-    risked = F.col("client_position").isNotNull() & (F.col("phase") == "main") & moved
+    # Where a subscribed consumer goes on is its own affair at each poll; who leads it is not known of it.
+    subscribed = F.col("group").isNotNull() & F.col("previous_op").isNotNull()
+    risked = F.col("client_position").isNotNull() & (F.col("phase") == "main") & (moved | subscribed)
     ranked = _ranks(stepped, facts.by_offset)
     gaps = ranked.where(F.col("rank_next") - F.col("rank_position") > F.col("in_range"))
     own = F.col("client_position")

@@ -5,7 +5,7 @@ A coordinator that was deposed and does not know it still answers reads (OffsetF
 JoinGroup of a follower, a Heartbeat) from what it has in memory: such an answer is stale, and legal. It cannot
 acknowledge a commit, which takes the in-sync replicas. So a node *must know* what it answered itself before, and
 everything that had been acknowledged, by whichever node, when a commit of the group began that this node acknowledged
-before the read.
+before the read. Of a real client's requests it is not known who answered: they are no such proof, and have none.
 """
 
 from __future__ import annotations
@@ -93,7 +93,11 @@ def with_proof(facts: GroupFacts, readers: DataFrame) -> DataFrame:
     """readers(group, node, invoke_ns, …) with `proven_ns`: when the last commit of the group was begun that this node
     had acknowledged before it was asked. Null: it had acknowledged none.
     """
-    acked = facts.commits.where(F.col("outcome") == "ok").select("group", "node", "complete_ns", "invoke_ns").distinct()
+    acked = (
+        facts.commits.where((F.col("outcome") == "ok") & F.col("node").isNotNull())
+        .select("group", "node", "complete_ns", "invoke_ns")
+        .distinct()
+    )
     return latest(["group", "node"], acked, readers, F.col("invoke_ns"), "invoke_ns", "proven_ns")
 
 
@@ -101,6 +105,6 @@ def known(
     facts: GroupFacts, keys: list[str], told: DataFrame, readers: DataFrame, fact: Column, name: str
 ) -> DataFrame:
     """readers, which have `proven_ns`, with `name`: the greatest fact that the node that answered must have known."""
-    here = latest([*keys, "node"], told, readers, fact, "invoke_ns", "_here")
+    here = latest([*keys, "node"], told.where(F.col("node").isNotNull()), readers, fact, "invoke_ns", "_here")
     anywhere = latest(keys, told, here, fact, "proven_ns", "_anywhere")
     return anywhere.withColumn(name, F.greatest("_here", "_anywhere")).drop("_here", "_anywhere")

@@ -1,9 +1,9 @@
-"""history.jsonl → tables: ops, sends, requests, polls, coordination, marks; written as Parquet under the run's folder.
+"""history.jsonl → tables: ops, sends, requests, polls, coordination, processed, marks; as Parquet in the run's folder.
 
 Decides what an operation is: an invocation joined to its completion, `info` when it has none. Judges nothing. Grains:
 ops one row per client operation; sends one per value; requests one per read, with or without a response, *an empty poll
 has its row*; polls one per record returned; coordination one per operation of a producer's, transaction's or group's
-coordinator; marks one per nemesis or harness line.
+coordinator; processed one per value that an application processed; marks one per nemesis or harness line.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class History:
     requests: DataFrame
     polls: DataFrame
     coordination: DataFrame
+    processed: DataFrame
     marks: DataFrame
 
 
@@ -79,6 +80,7 @@ def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[Histor
             "requests": requests_table(operations),
             "polls": polls_table(operations),
             "coordination": coordination_table(operations),
+            "processed": processed_table(operations),
             "marks": marks_table(raw.where(F.col(schema.CORRUPT).isNull())),
         }
         with ThreadPoolExecutor(2) as pool:
@@ -159,6 +161,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "client_position",
         "timestamp",
         F.struct(*ASKED).alias("asked"),
+        "promise",
     )
     completions = client.where(F.col("type") != "invoke").select(
         F.col("invoke").alias("op"),
@@ -242,6 +245,20 @@ def coordination_table(operations: DataFrame) -> DataFrame:
         "complete_ns",
         "asked",
         "answered",
+    )
+
+
+def processed_table(operations: DataFrame) -> DataFrame:
+    """One row per value and `process` operation. promise: of its application."""
+    return operations.where(F.col("f") == "process").select(
+        "op",
+        "p",
+        F.col("asked.group").alias("group"),
+        F.col("asked.member").alias("member"),
+        "promise",
+        "invoke_ns",
+        "complete_ns",
+        F.explode("values").alias("value"),
     )
 
 

@@ -75,6 +75,8 @@ HISTORY_LINE = _struct(
     ("rebalance", _TEXT),
     ("partitions", T.ArrayType(_TEXT)),
     ("offsets", T.ArrayType(OFFSET)),
+    # applications
+    ("promise", _TEXT),
     # nemesis
     ("fault", _TEXT),
     ("fault_id", _LONG),

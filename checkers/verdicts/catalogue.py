@@ -323,5 +323,19 @@ TRANSACTIONS = (
     ),
 )
 
-ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *TRANSACTIONS, *GROUPS)
+_DRAINED = {"group_drained": "the group was not seen to commit the last record"}
+APPLICATIONS = (
+    _own(
+        "at-most-once",
+        "At most once: no record is processed twice",
+        {"processed": "nothing of it was processed", **_DRAINED},
+    ),
+    _own(
+        "at-least-once",
+        "At least once: every acknowledged record is processed",
+        {"processed": "nothing of it was processed", **_DRAINED},
+    ),
+)
+
+ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *TRANSACTIONS, *GROUPS, *APPLICATIONS)
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -16,7 +16,7 @@ from harness.plan.plan import Plan
 from harness.runs.outside_code import outside_code, outside_names, run_code
 from harness.runs.provenance import versions
 from harness.systems import system_kind
-from harness.workloads import workload_kind
+from harness.workloads import checkers_of
 
 SCHEMA = 1
 
@@ -33,7 +33,7 @@ def run_json(
     plan: Plan, argv: Sequence[str], origin_monotonic_ns: int, origin_wall_ns: int, run_file: Path
 ) -> dict[str, object]:
     """run.json at the beginning: `nodes` without addresses, not finished. run_file: the one that the store keeps."""
-    system, workload = system_kind(plan.system.kind), workload_kind(plan.workload.kind)
+    system = system_kind(plan.system.kind)
     source, outside = system.source(plan), outside_names(plan)
     return {
         "schema": SCHEMA,
@@ -71,7 +71,7 @@ def run_json(
             **plan.workload.given(),
             **({"options": dict(plan.workload.options)} if plan.workload.options else {}),
         },
-        "checkers": [*workload.checkers, *system.checkers],
+        "checkers": [*checkers_of(plan), *system.checkers],
         "faults": {} if plan.faults is None else dataclasses.asdict(plan.faults),
         "fault_kinds": {
             kind.name: {"family": kind.family, "effects": sorted(kind.effects)} for kind in plan.fault_kinds

@@ -6,13 +6,20 @@ registration (`harness.plan.extensions`). Takes addresses from the system; opera
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from harness.plan.extensions import WORKLOADS
-from harness.workloads.base import WorkloadKind
+from harness.plan.plan import Plan
+from harness.workloads.base import PlanChecked, WorkloadKind
 
 
 def workload_kind(name: str) -> WorkloadKind:
     """The workload that `[workload] kind` names. Raises PlanError when no such workload is installed."""
     return cast(Callable[[], WorkloadKind], WORKLOADS.load(name))()
+
+
+def checkers_of(plan: Plan) -> Sequence[str]:
+    """Names of the checkers that judge what this plan's clients see."""
+    kind = workload_kind(plan.workload.kind)
+    return kind.checkers_of(plan) if isinstance(kind, PlanChecked) else kind.checkers

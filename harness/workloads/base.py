@@ -143,6 +143,15 @@ class Coordinated(Protocol):
         ...
 
 
+@runtime_checkable
+class PlanChecked(Protocol):
+    """A kind of workload whose checkers depend on its options. Its `checkers` are all that any plan can have."""
+
+    def checkers_of(self, plan: Plan) -> Sequence[str]:
+        """Names of those that judge a run of this plan, which `check` has passed."""
+        ...
+
+
 class WorkloadKind(Protocol):
     """One kind of workload.
 

@@ -59,6 +59,20 @@ class Number:
         return f"a number from {self.low:g} to {self.high:g}"
 
 
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of these names."""
+
+    names: tuple[str, ...]
+
+    def read(self, value: object) -> str | None:
+        """As it is."""
+        return value if isinstance(value, str) and value in self.names else None
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(self.names)}"
+
+
 def given_options(plan: Plan, allowed: Mapping[str, Allowed]) -> dict[str, Any]:
     """Options that the run file gives, by name. Raises PlanError by its line for any other name, and for a value that
     is not allowed.

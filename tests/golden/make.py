@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tests.golden.applications import APPLICATIONS
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
 from tests.golden.groups import GROUPS, MORE_GROUPS
 from tests.golden.transactions import MORE_TRANSACTIONS, TRANSACTIONS
@@ -30,13 +31,15 @@ PRODUCERS_FROM = 1000
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    main = [(anomaly, case) for anomaly in (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS) for case in CASES]
+    main = [
+        (anomaly, case) for anomaly in (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS) for case in CASES
+    ]
     return [*main, *MORE_BLACK_BOX, *MORE_GROUPS, *MORE_WHITE_BOX, *MORE_TRANSACTIONS]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
     """(anomaly, case name, case), all in topics `<anomaly>-<case>` and on brokers of their own."""
-    for anomaly, tellers in {**BLACK_BOX, **GROUPS}.items():
+    for anomaly, tellers in {**BLACK_BOX, **GROUPS, **APPLICATIONS}.items():
         for name, tell in zip(CASES, tellers, strict=True):
             story = Story(f"{anomaly}-{name}")
             tell(story)

@@ -11,6 +11,7 @@ from checkers.history.retention import Expiry
 from checkers.verdicts.catalogue import ALL
 from checkers.verdicts.verdict import CheckResult
 from tests.golden import make
+from tests.golden.applications import APPLICATIONS
 from tests.golden.black import BLACK_BOX
 from tests.golden.groups import GROUPS
 from tests.golden.limits import RETENTION_MS
@@ -99,7 +100,7 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
     result = judged[f"{anomaly}-bad"][anomaly]
     assert result.witnesses
     assert all(witness.detail for witness in result.witnesses)
-    if anomaly in {*BLACK_BOX, *TRANSACTIONS}:
+    if anomaly in {*BLACK_BOX, *TRANSACTIONS, *APPLICATIONS}:
         assert all(witness.ops for witness in result.witnesses)
 
 
@@ -117,7 +118,7 @@ def test_golden_election_of_the_longest_log_is_counted_as_allowed(judged: Judged
 
 
 def test_golden_histories_cover_every_checker() -> None:
-    assert {spec.name for spec in ALL} == {*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS}
+    assert {spec.name for spec in ALL} == {*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS}
 
 
 def test_golden_files_are_what_make_builds() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from checkers.allowances.allowances import excuse_unclean
+from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.coverage.queries import leader_changes
@@ -25,7 +26,7 @@ from checkers.history.load import load_history
 from checkers.history.retention import Expiry, Retention
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ALL, GROUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
@@ -147,6 +148,8 @@ def _rows(
         families |= of_groups(history)
     if transactions:
         families |= of_transactions(facts)
+    if any(_has_application(case) for case in cases.values()):
+        families |= applications(facts)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 
@@ -159,6 +162,7 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
         row for row in rows if row.p in places or (row.p is None and any(f"{node}," in row.detail for node in nodes))
     ]
     judged = [spec for spec in specs if spec not in GROUPS or _has_members(case)]
+    judged = [spec for spec in judged if spec not in APPLICATIONS or _has_application(case)]
     return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in judged}
 
 
@@ -166,6 +170,11 @@ def _has_members(case: Case) -> bool:
     """What groups alone have is judged only where there is one; that of transactions has no members."""
     of_transactions = any(line.get("f") == "end_txn" for line in case.history)
     return not of_transactions and any(line.get("group") is not None for line in case.history)
+
+
+def _has_application(case: Case) -> bool:
+    """Whether an application of a real client processes anything in it."""
+    return any(line.get("f") == "process" for line in case.history)
 
 
 def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Case]) -> DataFrame:

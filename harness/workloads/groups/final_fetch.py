@@ -121,9 +121,10 @@ class DrainWithOffsets(Drain):
         sentinels: Mapping[int, int],
         fetch: FinalFetch,
         *,
+        isolations: Sequence[int] = (0,),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        super().__init__(cluster, history, next_process, sentinels, sleep=sleep)
+        super().__init__(cluster, history, next_process, sentinels, isolations=isolations, sleep=sleep)
         self._fetch = fetch
 
     def round(self, partitions: list[int], resolve: Resolve, limit_s: float) -> int:

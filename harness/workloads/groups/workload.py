@@ -6,14 +6,10 @@ Decides which parts a run has, and which checkers judge it. Producers, drain and
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping
 from random import Random
 
 from harness.clients.admin import Admin, AdminError, has_full_isrs
-from harness.clients.connection import ClientError, Connection
-from harness.clients.coordinators import GROUP, find_coordinator
-from harness.clients.requests import ClusterState
 from harness.clients.router import Cluster
 from harness.clients.sampler import Sampler
 from harness.operations.generator import Generator
@@ -29,9 +25,9 @@ from harness.workloads.groups.client import MemberClient, Members, MemberSetting
 from harness.workloads.groups.final_fetch import DrainWithOffsets, FinalFetch
 from harness.workloads.groups.generators import load, settling
 from harness.workloads.groups.member import Membership
+from harness.workloads.groups.offsets_topic import OffsetsTopic
 from harness.workloads.groups.options import group_name, options_of, threads_of
 
-OFFSETS_TOPIC = "__consumer_offsets"
 OF_GROUPS = (
     "overlapping-owners",
     "offset-regression",
@@ -77,7 +73,7 @@ class GroupsRun:
         found = brokers.bootstrap()
         self._cluster = Cluster.of(plan.topic.name, found)
         self._admin = Admin(self._cluster, sleep=run.sleep)
-        self._offsets_admin = Admin(Cluster.of(OFFSETS_TOPIC, found), sleep=run.sleep)
+        self._offsets_topic = OffsetsTopic(found, sleep=run.sleep)
         self._shared = Shared()
         workload = plan.workload
         self._producers = ProcessSettings(
@@ -111,30 +107,9 @@ class GroupsRun:
         """Create the topic and the offsets topic; return once every replica of both is in sync."""
         try:
             self._admin.make_topic(self._plan.topic, limit_s)
-            self._find_coordinators(limit_s)
-            self._offsets_admin.wait("full ISRs of the offsets topic", _in_sync, limit_s, every_broker=True)
+            self._offsets_topic.make(self._groups[0], limit_s)
         except AdminError as error:
             raise WorkloadFailed(str(error)) from None
-
-    def _find_coordinators(self, limit_s: float) -> None:
-        """The first such request has the brokers make the offsets topic. Raises WorkloadFailed."""
-        end_s, last = time.monotonic() + limit_s, "no broker responded"
-        address = next(iter(self._cluster.addresses.values()))
-        while time.monotonic() < end_s:
-            connection = Connection(address, "highwater-setup")
-            try:
-                connection.connect(time.monotonic_ns() + 1_000_000_000)
-                found = find_coordinator(connection, GROUP, self._groups[0], time.monotonic_ns() + 5_000_000_000)
-            except ClientError as error:
-                last = str(error)
-            else:
-                if found.error is None:
-                    return
-                last = found.error
-            finally:
-                connection.close()
-            self._run.sleep(0.2)
-        raise WorkloadFailed(f"no coordinator of group {self._groups[0]} within {limit_s:g} s: {last}")
 
     def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
         """The sampler of leaders and ISRs, which writes `leadership` lines."""
@@ -167,7 +142,7 @@ class GroupsRun:
         self._run.begin(FINAL, limit_s)
         try:
             self._admin.wait("full ISRs after the heal", has_full_isrs(self._plan.topic), limit_s)
-            self._offsets_admin.wait("full ISRs of the offsets topic", _in_sync, limit_s, every_broker=True)
+            self._offsets_topic.wait(limit_s)
         except AdminError as error:
             history.harness("heal", error=str(error))
         settle_ms = self._options.session_timeout_ms + self._options.rebalance_timeout_ms + 1000
@@ -188,10 +163,4 @@ class GroupsRun:
     def close(self) -> None:
         """Close the harness's own connections; processes close theirs."""
         self._admin.close()
-        self._offsets_admin.close()
-
-
-def _in_sync(state: ClusterState) -> bool:
-    """Every partition is led, and every replica is in its ISR."""
-    parts = state.partitions.values()
-    return bool(parts) and all(p.leader >= 0 and len(p.isr) == len(p.replicas) for p in parts)
+        self._offsets_topic.close()

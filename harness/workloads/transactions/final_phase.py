@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from harness.clients.admin import Admin, AdminError, has_full_isrs
 from harness.clients.connection import ClientError, Connection
 from harness.clients.requests import LATEST, list_offset
+from harness.operations.generator import Generator
 from harness.operations.history import FINAL, drain_phase
 from harness.plan.plan import Plan
 from harness.workloads.append_poll.drain import Drain
@@ -53,7 +54,7 @@ class FinalPhase:
             except AdminError as error:
                 self.run.history.harness("heal", error=str(error))
                 self.run.show(str(error), limit_s)
-        self._end_transactions()
+        self.end_transactions()
         self._write_and_drain("current")
         self.run.check()
         self.tools.collect_evidence()
@@ -75,16 +76,25 @@ class FinalPhase:
             self._write_and_drain("again", again=1)
             self.run.check()
 
-    def _end_transactions(self) -> None:
-        """Abort what was left open; a partition whose last stable offset stays behind is recorded."""
-        limit_s = self.plan.limits.drain_s
-        self.run.begin(FINAL, limit_s)
+    def end_transactions(self) -> None:
+        """Abort what was left open; a partition whose last stable offset stays behind is recorded. Then ask for the
+        committed offsets.
+        """
+        self.run.begin(FINAL, self.plan.limits.drain_s)
         self.tools.carry_out(ends(self.plan, self.ids))
-        end_s = time.monotonic() + limit_s
+        self.wait_until_stable()
+        self.tools.carry_out(committed_offsets(self.plan))
+
+    def sentinels(self, again: int) -> Generator:
+        """The acknowledged sends behind which every drain ends. again: how often there were some before."""
+        return sentinels(self.plan, again)
+
+    def wait_until_stable(self) -> None:
+        """Of every partition of both topics."""
+        end_s = time.monotonic() + self.plan.limits.drain_s
         for each in (self.topic, self.out):
             for partition in range(self.plan.topic.partitions):
                 self._wait_until_stable(each, partition, end_s)
-        self.tools.carry_out(committed_offsets(self.plan))
 
     def _wait_until_stable(self, topic: Topic, partition: int, end_s: float) -> None:
         """Write `transactions-ended` once LSO and HW are equal, `transactions-open` where they are not in time.
@@ -139,7 +149,7 @@ class FinalPhase:
         """A fresh acknowledged sentinel per partition, and a drain of everything up to it from the leader."""
         limit_s = self.plan.limits.drain_s
         self.run.begin(FINAL, limit_s)
-        self.tools.carry_out(sentinels(self.plan, again))
+        self.tools.carry_out(self.sentinels(again))
         self.run.begin(drain_phase(name), limit_s)
         partitions = list(range(self.plan.topic.partitions))
         for each in (self.topic, self.out):

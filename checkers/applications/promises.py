@@ -1,0 +1,109 @@
+"""At-most-once, at-least-once: how often an application's group processed each acknowledged record.
+
+Input grain: one row per (group, value) of a partition that the group consumes: what it processed, and what was
+acknowledged below the offset that it had certainly committed once the load was over (`group-drained`). At-most-once is
+broken by a value that two `process` operations have, whoever they were of: each began only once its commit had come
+out well. At-least-once is broken by an acknowledged value below that offset that none has, unless retention can have
+deleted it: somebody's commit passed over it. What the other way round each promise permits, records that were lost to a
+group or processed again, is counted: `never_processed`, `processed_again`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts, expired
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+
+AT_MOST, AT_LEAST = "at-most-once", "at-least-once"
+
+
+def _topic() -> Column:
+    return F.regexp_replace("p", r"-\d+$", "").alias("topic")
+
+
+def promise_checks(facts: Facts) -> Family:
+    processed = facts.history.processed.groupBy("group", "promise", "p", "value").agg(
+        F.count_distinct("op").alias("times"),
+        F.min(F.struct("invoke_ns", "op", "member")).alias("first"),
+        F.max(F.struct("invoke_ns", "op", "member")).alias("last"),
+    )
+    ends = (
+        facts.history.marks.where(F.col("f") == "group-drained")
+        .groupBy("p")
+        .agg(F.max("end").alias("end"), F.max("time_ns").alias("drained_ns"), F.max("index").alias("drained_op"))
+    )
+    # A group consumes all partitions of a topic, be it that it has processed nothing of one.
+    promises = facts.history.processed.select("group", "promise", _topic()).distinct()
+    acked = expired(
+        facts,
+        facts.acked.join(F.broadcast(ends), on="p", how="inner")
+        .where((F.col("ack_offset") < F.col("end")) & (F.col("send.complete_ns") < F.col("drained_ns")))
+        .withColumn("offset", F.col("ack_offset"))
+        .withColumn("sent_ns", F.col("send.invoke_ns")),
+    ).select("p", "value", "offset", "sent_ns", "send", "end", "drained_ns", "drained_op", "expired")
+    missing = (
+        acked.withColumn("topic", _topic())
+        .join(F.broadcast(promises), on="topic", how="inner")
+        .join(processed.select("group", "p", "value"), on=["group", "p", "value"], how="left_anti")
+        .where(~F.col("expired"))
+    )
+    twice = processed.where(F.col("times") > 1)
+    found = [
+        apply_rules(
+            twice,
+            [
+                Rule(
+                    AT_MOST,
+                    F.col("promise") == AT_MOST,
+                    text(
+                        "group {g} processed value {v} of {p} {n} times, first by {a} and last by {b}",
+                        g=F.col("group"),
+                        v=F.col("value"),
+                        p=F.col("p"),
+                        n=F.col("times"),
+                        a=F.col("first.member"),
+                        b=F.col("last.member"),
+                    ),
+                    value=F.col("value"),
+                    ops=[F.col("first.op"), F.col("last.op")],
+                    from_ns=F.col("first.invoke_ns"),
+                    to_ns=F.col("last.invoke_ns"),
+                )
+            ],
+        ),
+        apply_rules(
+            missing,
+            [
+                Rule(
+                    AT_LEAST,
+                    F.col("promise") == AT_LEAST,
+                    text(
+                        "group {g} never processed value {v}, acknowledged at {p} offset {o}, and had committed {e}",
+                        g=F.col("group"),
+                        v=F.col("value"),
+                        p=F.col("p"),
+                        o=F.col("offset"),
+                        e=F.col("end"),
+                    ),
+                    offset=F.col("offset"),
+                    value=F.col("value"),
+                    ops=[F.col("send.op"), F.col("drained_op")],
+                    from_ns=F.col("sent_ns"),
+                    to_ns=F.col("drained_ns"),
+                )
+            ],
+        ),
+    ]
+    counts = processed.groupBy("p").agg(
+        F.count(F.lit(1)).alias("processed"), F.count_if(F.col("times") > 1).alias("again")
+    )
+    lost = missing.groupBy("p").agg(F.count(F.lit(1)).alias("lost"))
+    named = [
+        figures(counts, {(name, "processed"): F.col("processed") for name in (AT_MOST, AT_LEAST)}),
+        figures(counts, {(name, "processed_again"): F.col("again") for name in (AT_MOST, AT_LEAST)}),
+        figures(lost, {(name, "never_processed"): F.col("lost") for name in (AT_MOST, AT_LEAST)}),
+        figures(ends, {(name, "group_drained"): F.lit(1) for name in (AT_MOST, AT_LEAST)}),
+    ]
+    return Family(union(found), union(named))

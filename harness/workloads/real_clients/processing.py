@@ -1,0 +1,102 @@
+"""What a member does with what it is given: commit and then process, or process and then commit.
+
+Decides the order, and what an error of a commit means. Must not know how records are gathered. A record is *processed*
+with its `process` operation. Under at-most-once nothing is processed whose commit did not come out well: it is lost to
+the group. Under at-least-once a commit that did not come out well is tried again with the next, and the records of it
+may be processed again, by whoever owns the partition then. The third promise is `exactly_once`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.operations import outcomes
+from harness.workloads.groups.offsets import offsets_field
+from harness.workloads.real_clients.consumer import Member, Record
+from harness.workloads.real_clients.options import AT_MOST_ONCE
+
+
+class Reached:
+    """How far the group has come for good: the highest offset whose commit came out well, by partition. Any thread."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[int, int] = {}
+
+    def at_least(self, offsets: Mapping[int, int]) -> None:
+        """These were committed."""
+        for partition, offset in offsets.items():
+            self.offsets[partition] = max(offset, self.offsets.get(partition, 0))
+
+
+def ends_of(records: Sequence[Record]) -> dict[int, int]:
+    """Partition → the offset to commit once these are done with."""
+    return {record.partition: record.offset + 1 for record in records}
+
+
+def error_name(error: Any) -> str:
+    """Of a KafkaException, as the history has it: librdkafka's own names are one."""
+    name = str(error.args[0].name())
+    return outcomes.CLIENT_ERROR if name.startswith("_") else name
+
+
+def note_processed(member: Member, records: Sequence[Record], promise: str) -> None:
+    """The records are processed, partition by partition."""
+    by_partition: dict[int, list[int]] = {}
+    for record in records:
+        if record.value is not None:
+            by_partition.setdefault(record.partition, []).append(record.value)
+    for partition, values in by_partition.items():
+        fields = {**member.identity, "consumer": member.consumer_name, "promise": promise, "values": values}
+        member.process.at_once("process", (member.settings.topic, partition), fields)
+
+
+class Committing:
+    """At-most-once and at-least-once; implements `consumer.Processing`."""
+
+    def __init__(self, promise: str, reached: Reached) -> None:
+        self._promise = promise
+        self._reached = reached
+
+    def take(self, member: Member, records: Sequence[Record]) -> None:
+        """In the order of the promise."""
+        member.uncommitted.update(ends_of(records))
+        if self._promise == AT_MOST_ONCE:
+            if self._commit(member):
+                note_processed(member, records, self._promise)
+        else:
+            note_processed(member, records, self._promise)
+            self._commit(member)
+
+    def _commit(self, member: Member) -> bool:
+        """Whether everything that is uncommitted is committed now."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not member.uncommitted:
+            return True
+        if not member.consumer.memberid():
+            # Of no member, and so of no generation, the commit of an empty group is taken whenever it comes.
+            return False
+        topic, offsets = member.settings.topic, dict(member.uncommitted)
+        fields = {**member.identity, "generation": -1, "offsets": offsets_field(topic, offsets)}
+        begun = member.process.invoke("commit_offsets", None, fields)
+        try:
+            done = member.consumer.commit(
+                offsets=[TopicPartition(topic, partition, offset) for partition, offset in offsets.items()],
+                asynchronous=False,
+            )
+        except KafkaException as error:
+            # librdkafka may have sent several requests, of which the last alone has said what became of it.
+            member.process.complete(begun, "info", error_name(error))
+            return False
+        refused = [one.error for one in done or () if one.error is not None]
+        if refused:
+            member.process.complete(begun, "info", str(refused[0].name()))
+            return False
+        member.process.complete(begun, "ok")
+        member.uncommitted.clear()
+        self._reached.at_least(offsets)
+        return True
+
+    def close(self) -> None:
+        """Nothing of its own is open."""

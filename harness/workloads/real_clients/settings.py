@@ -1,0 +1,97 @@
+"""What all applications of a run have in common, and how librdkafka is set up for it.
+
+Decides librdkafka's properties. Must not know threads or the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.clients.connection import Address
+from harness.workloads.real_clients.options import AT_MOST_ONCE, EXACTLY_ONCE, Options
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """topic, out: names; out takes what is made of the topic under exactly-once. acks: as in run files, -1 is all."""
+
+    bootstrap: Sequence[Address]
+    topic: str
+    out: str
+    partitions: int
+    record_bytes: int
+    request_timeout_ms: int
+    acks: int
+    seed: int
+    options: Options
+
+    @property
+    def group(self) -> str:
+        """The group of every member."""
+        return f"{self.topic}-app"
+
+    def transactional_id(self, member: int) -> str:
+        """Of the producer of one member, under exactly-once."""
+        return f"{self.topic}-app-{member}"
+
+    def _common(self, client_id: str) -> dict[str, object]:
+        return {
+            "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in self.bootstrap),
+            "client.id": client_id,
+            "allow.auto.create.topics": False,
+            "socket.connection.setup.timeout.ms": 2000,
+            "reconnect.backoff.max.ms": 500,
+            "topic.metadata.refresh.interval.ms": 1000,
+            "log_level": 0,
+            # What an error does to a call or a record is what the application sees of it.
+            "error_cb": lambda _error: None,
+        }
+
+    def of_producer(self, number: int) -> dict[str, object]:
+        """A plain producer: without retries under at-most-once, else idempotent."""
+        once = self.options.promise == AT_MOST_ONCE
+        retries: dict[str, object] = {"retries": 0} if once else {"enable.idempotence": True}
+        del_ms = self.request_timeout_ms if once else self.options.delivery_timeout_ms
+        return {
+            **self._common(f"highwater-producer-{number}"),
+            **retries,
+            "acks": self.acks,
+            "request.timeout.ms": min(self.request_timeout_ms, del_ms),
+            "delivery.timeout.ms": del_ms,
+            "linger.ms": 5,
+        }
+
+    def of_transactional(self, member: int) -> dict[str, object]:
+        """The producer of one member under exactly-once."""
+        return {
+            **self._common(f"highwater-processor-{member}"),
+            "transactional.id": self.transactional_id(member),
+            "transaction.timeout.ms": self.options.delivery_timeout_ms,
+            "request.timeout.ms": min(self.request_timeout_ms, self.options.delivery_timeout_ms),
+            "delivery.timeout.ms": self.options.delivery_timeout_ms,
+            "linger.ms": 5,
+        }
+
+    def of_consumer(self, member: int) -> dict[str, object]:
+        """A member that commits by itself, and begins with the first record where nothing is committed."""
+        session_ms = self.options.session_timeout_ms
+        return {
+            **self._common(f"highwater-member-{member}"),
+            "group.id": self.group,
+            "session.timeout.ms": session_ms,
+            "heartbeat.interval.ms": max(100, session_ms // 5),
+            "max.poll.interval.ms": max(session_ms, self.options.max_poll_interval_ms),
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "range",
+            "isolation.level": "read_committed" if self.isolation else "read_uncommitted",
+            "check.crcs": True,
+            "fetch.wait.max.ms": 100,
+        }
+
+    @property
+    def isolation(self) -> int:
+        """Of members, as the history has it."""
+        return int(self.options.promise == EXACTLY_ONCE)

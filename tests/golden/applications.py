@@ -1,0 +1,87 @@
+"""Golden histories of applications: which story is which case of which promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.golden.black_parts import sent
+from tests.support.application_stories import Application
+from tests.support.histories import Story
+
+Tell = Callable[[Story], None]
+AT_MOST, AT_LEAST = "at-most-once", "at-least-once"
+
+
+def _begun(s: Story, promise: str) -> Application:
+    """Four records; a has processed and committed the first two."""
+    sent(s)
+    application = Application(s, promise)
+    application.poll("a", 0, [1, 2])
+    if promise == AT_MOST:
+        application.commit("a", 2)
+    application.process("a", [1, 2])
+    if promise == AT_LEAST:
+        application.commit("a", 2)
+    return application
+
+
+def at_most_ok(s: Story) -> None:
+    """Nobody knows whether the second commit took effect, so what it is of was processed by nobody."""
+    application = _begun(s, AT_MOST)
+    application.poll("a", 2, [3])
+    application.commit("a", 3, "info")
+    application.poll("b", 3, [4])
+    application.commit("b", 4)
+    application.process("b", [4])
+    application.drained(4)
+
+
+def at_most_bad(s: Story) -> None:
+    """b begins at an offset below what a had committed."""
+    application = _begun(s, AT_MOST)
+    application.poll("b", 1, [2, 3, 4])
+    application.commit("b", 4)
+    application.process("b", [2, 3, 4])
+    application.drained(4)
+
+
+def at_most_unknown(s: Story) -> None:
+    """What is committed at the end is not known: somebody may begin below what was processed."""
+    _begun(s, AT_MOST).undrained(2)
+
+
+def at_least_ok(s: Story) -> None:
+    """A commit that took no effect, and so two records that are processed again; and one behind the group's end."""
+    application = _begun(s, AT_LEAST)
+    application.poll("a", 2, [3, 4])
+    application.process("a", [3, 4])
+    application.commit("a", 4, "info")
+    application.poll("b", 2, [3, 4])
+    application.process("b", [3, 4])
+    application.commit("b", 4)
+    s.send(5, 4)
+    application.drained(4)
+    s.poll(4, [(4, 5)])
+
+
+def at_least_bad(s: Story) -> None:
+    """b begins behind a record that a had not committed."""
+    application = _begun(s, AT_LEAST)
+    application.poll("b", 3, [4])
+    application.process("b", [4])
+    application.commit("b", 4)
+    application.drained(4)
+    s.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4)])
+
+
+def at_least_unknown(s: Story) -> None:
+    """The group did not come to the end."""
+    application = _begun(s, AT_LEAST)
+    application.undrained(2)
+    s.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4)])
+
+
+APPLICATIONS: dict[str, tuple[Tell, Tell, Tell]] = {
+    AT_MOST: (at_most_ok, at_most_bad, at_most_unknown),
+    AT_LEAST: (at_least_ok, at_least_bad, at_least_unknown),
+}

@@ -1,0 +1,85 @@
+"""Checkers of applications against their plain twins, on lives of members that err, in one Spark pass."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.application_stories import Application
+from tests.support.application_twins import never_processed, processed_twice
+from tests.support.histories import Story
+from tests.support.judging import Case, judge_cases
+
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
+
+LIVES = 60
+TWINS = {"at-most-once": processed_twice, "at-least-once": never_processed}
+
+
+def _life(seed: int) -> tuple[str, list[dict[str, Any]]]:
+    """An application that keeps its promise, unless the seed is odd: then members now and then begin where they should
+    not.
+    """
+    rng, promise = Random(seed), ("at-most-once", "at-least-once")[seed // 2 % 2]
+    story = Story(f"life{seed}")
+    application = Application(story, promise)
+    count = rng.randint(6, 12)
+    for nth in range(count):
+        story.send(nth + 1, nth, process=nth)
+    committed = 0
+    while committed < count:
+        member = rng.choice("abc")
+        position = committed
+        if seed % 2 and rng.random() < 0.3:
+            position = max(0, min(count - 1, committed + rng.choice((-2, -1, 1))))
+        end = min(count, position + rng.randint(1, 3))
+        values = list(range(position + 1, end + 1))
+        application.poll(member, position, values)
+        outcome = "info" if end < count and rng.random() < 0.3 else "ok"
+        took_effect = outcome == "ok" or rng.random() < 0.5
+        if promise == "at-least-once":
+            application.process(member, values)
+        application.commit(member, end, outcome)
+        if promise == "at-most-once" and outcome == "ok":
+            application.process(member, values)
+        committed = max(committed, end) if took_effect else committed
+    if rng.random() < 0.9:
+        application.drained(count)
+    else:
+        application.undrained(committed)
+    return promise, story.lines
+
+
+HISTORIES = {f"life{seed}": _life(seed) for seed in range(LIVES)}
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set[int]]]:
+    """Topic → checker → values, as in the history before all were merged."""
+    cases = {topic: Case(lines) for topic, (_, lines) in HISTORIES.items()}
+    results = judge_cases(spark, tmp_path_factory.mktemp("applications"), cases)
+    return {
+        topic: {
+            name: {row.value % 1_000_000 for row in judged[name].witnesses if row.value is not None} for name in TWINS
+        }
+        for topic, judged in results.items()
+    }
+
+
+@pytest.mark.parametrize("topic", HISTORIES)
+def test_promise_is_broken_by_what_its_twin_finds(found: dict[str, dict[str, set[int]]], topic: str) -> None:
+    promise, lines = HISTORIES[topic]
+    expected = TWINS[promise](lines)
+    # A checker shows ten witnesses.
+    assert found[topic][promise] == expected or (len(expected) > 10 and found[topic][promise] < expected)
+    assert not any(values for name, values in found[topic].items() if name != promise)
+
+
+@pytest.mark.parametrize("promise", TWINS)
+def test_lives_break_and_keep_each_promise(promise: str) -> None:
+    broken = [bool(TWINS[promise](lines)) for of, lines in HISTORIES.values() if of == promise]
+    assert any(broken)
+    assert not all(broken)

@@ -1,0 +1,197 @@
+"""What an application of real clients records and commits, with a consumer of librdkafka's that is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from harness.clients.connection import Address
+from harness.operations.op import Completion, Invocation
+from harness.plan.run_file import parse_plan
+from harness.plan.toml_source import PlanError
+from harness.workloads import checkers_of, workload_kind
+from harness.workloads.base import RunContext
+from harness.workloads.real_clients.consumer import Member, Record
+from harness.workloads.real_clients.options import Options
+from harness.workloads.real_clients.processing import Committing, Reached
+from harness.workloads.real_clients.producer import delivery_outcome
+from harness.workloads.real_clients.record import Process
+from harness.workloads.real_clients.settings import Settings
+
+RECORDS = (Record(0, 5, 100, True), Record(0, 6, 101, True), Record(1, 3, 102, True))
+
+
+class Notes:
+    """A history and a run in one, which keep what they are given."""
+
+    phase = "main"
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.invocations: list[Invocation] = []
+        self._processes = 0
+
+    @property
+    def history(self) -> Notes:
+        return self
+
+    def next_process(self) -> int:
+        self._processes += 1
+        return self._processes
+
+    def invoke(self, invocation: Invocation) -> int:
+        self.invocations.append(invocation)
+        self.lines.append(("invoke", invocation.f))
+        return len(self.invocations) - 1
+
+    def complete(self, _op: int, invocation: Invocation, completion: Completion) -> None:
+        self.lines.append((completion.outcome, invocation.f))
+
+
+class Consumer:
+    """errors: of its next commits; None where one comes off."""
+
+    def __init__(self, errors: Sequence[int | None] = ()) -> None:
+        self.errors = list(errors)
+        self.committed: list[dict[int, int]] = []
+        self.id = "m"
+
+    def memberid(self) -> str:
+        return self.id
+
+    def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> Sequence[TopicPartition]:
+        assert not asynchronous
+        error = self.errors.pop(0) if self.errors else None
+        if error is not None:
+            raise KafkaException(KafkaError(error))
+        self.committed.append({one.partition: one.offset for one in offsets})
+        return offsets
+
+    def unassign(self) -> None:
+        """As the application says."""
+
+
+def settings(promise: str) -> Settings:
+    return Settings([Address("h", 1)], "hw", "hw", 2, 100, 3000, -1, 1, Options(promise=promise))
+
+
+def member(notes: Notes, consumer: Consumer, promise: str) -> Member:
+    never = cast(Callable[[Process], Any], None)
+    made = Member(settings(promise), 0, Process(cast(RunContext, notes)), never)
+    made.consumer = consumer
+    return made
+
+
+def test_at_most_once_processes_what_is_committed_and_nothing_else() -> None:
+    notes, consumer = Notes(), Consumer([KafkaError._TIMED_OUT, None])
+    application, reached = member(notes, consumer, "at-most-once"), Reached()
+    processing = Committing("at-most-once", reached)
+    processing.take(application, RECORDS[:2])
+    assert notes.lines == [("invoke", "commit_offsets"), ("info", "commit_offsets")]
+    processing.take(application, RECORDS[2:])
+    assert consumer.committed == [{0: 7, 1: 4}]
+    assert [one.fields["values"] for one in notes.invocations if one.f == "process"] == [[102]]
+    assert reached.offsets == {0: 7, 1: 4}
+
+
+def test_at_least_once_processes_before_it_commits_and_tries_the_commit_again() -> None:
+    notes, consumer = Notes(), Consumer([KafkaError.UNKNOWN_MEMBER_ID, None])
+    application, reached = member(notes, consumer, "at-least-once"), Reached()
+    processing = Committing("at-least-once", reached)
+    processing.take(application, RECORDS)
+    assert [f for kind, f in notes.lines if kind == "invoke"] == ["process", "process", "commit_offsets"]
+    assert not reached.offsets
+    processing.take(application, ())
+    assert consumer.committed == [{0: 7, 1: 4}]
+
+
+def test_commit_of_no_member_is_not_sent() -> None:
+    notes, consumer = Notes(), Consumer()
+    consumer.id = ""
+    application = member(notes, consumer, "at-most-once")
+    Committing("at-most-once", Reached()).take(application, RECORDS)
+    assert (notes.lines, consumer.committed) == ([], [])
+
+
+def test_revocation_is_recorded_behind_what_was_delivered_and_ends_the_consumers_name() -> None:
+    notes = Notes()
+    application = member(notes, Consumer(), "at-least-once")
+    application._gathered = list(RECORDS)
+    application.uncommitted = {0: 5}
+    before = application.consumer_name
+    application._on_gone("revoke", [TopicPartition("hw", 1), TopicPartition("hw", 0)])
+    assert [one.f for one in notes.invocations] == ["poll", "poll", "revoke"]
+    assert [one.fields["consumer"] for one in notes.invocations[:2]] == [before, before]
+    assert notes.invocations[0].fields["client_position"] == 5
+    assert notes.invocations[2].fields["partitions"] == ["hw-0", "hw-1"]
+    assert application.consumer_name != before
+    assert (application._gathered, application.uncommitted) == ([], {})
+
+
+def test_process_that_does_not_know_what_became_of_a_call_goes_on_under_another_number() -> None:
+    notes = Notes()
+    process = Process(cast(RunContext, notes))
+    first, second = process.invoke("send", ("hw", 0), {}), process.invoke("send", ("hw", 0), {})
+    process.complete(first, "info", "timeout")
+    process.complete(second, "ok")
+    third = process.invoke("send", ("hw", 0), {})
+    assert [one.invocation.process for one in (first, second, third)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "retries", "expected"),
+    [
+        ("NOT_ENOUGH_REPLICAS", False, ("fail", "NOT_ENOUGH_REPLICAS")),
+        # An earlier request of the same record may have been taken.
+        ("NOT_ENOUGH_REPLICAS", True, ("info", "NOT_ENOUGH_REPLICAS")),
+        ("REQUEST_TIMED_OUT", False, ("info", "REQUEST_TIMED_OUT")),
+        ("_MSG_TIMED_OUT", False, ("info", "timeout")),
+        ("_TRANSPORT", False, ("info", "connection-reset")),
+        ("_PURGE_INFLIGHT", True, ("info", "client-error")),
+        ("_PURGE_QUEUE", True, ("fail", "client-error")),
+    ],
+)
+def test_delivery_callback_says_what_is_certain(name: str, retries: bool, expected: tuple[str, str]) -> None:
+    assert delivery_outcome(name, retries=retries) == expected
+
+
+def plan_text(workload: str = "", promise: str = "at-least-once") -> str:
+    return f'name = "x"\n[workload]\nkind = "real-clients"\n{workload}\n[workload.options]\npromise = "{promise}"\n'
+
+
+@pytest.mark.parametrize("promise", ["at-most-once", "at-least-once", "exactly-once"])
+def test_run_is_judged_by_what_its_application_promises(promise: str) -> None:
+    promises = {"at-most-once", "at-least-once", "exactly-once"}
+    assert promises & set(checkers_of(parse_plan("x.toml", plan_text(promise=promise)))) == {promise}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (plan_text(promise="twice"), "'twice' is not one of at-most-once, at-least-once, exactly-once"),
+        (plan_text("acks = 1"), 'workload.acks: an application that promises at-least-once needs "all"'),
+        (plan_text("acks = 0", "at-most-once"), "workload.acks"),
+        (plan_text("consumers = 0"), "real-clients needs producers, and consumers"),
+        (plan_text("records_per_send = 2"), "workload.records_per_send"),
+    ],
+)
+def test_load_that_no_application_can_be_is_refused(text: str, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        workload_kind("real-clients").check(parse_plan("x.toml", text))
+
+
+def test_at_most_once_may_have_its_leader_acknowledge_alone() -> None:
+    workload_kind("real-clients").check(parse_plan("x.toml", plan_text("acks = 1", "at-most-once")))
+
+
+@pytest.mark.parametrize("promise", ["at-most-once", "at-least-once", "exactly-once"])
+def test_librdkafka_is_set_up_for_the_promise(promise: str) -> None:
+    producer, consumer = settings(promise).of_producer(0), settings(promise).of_consumer(0)
+    assert (producer.get("retries"), producer.get("enable.idempotence")) == (
+        (0, None) if promise == "at-most-once" else (None, True)
+    )
+    assert consumer["isolation.level"] == ("read_committed" if promise == "exactly-once" else "read_uncommitted")
+    assert consumer["enable.auto.commit"] is False
