@@ -22,8 +22,10 @@ from checkers.allowances.expiry import expiry_of
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
+from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
+from checkers.coverage.compacted import unfit
 from checkers.coverage.drain import drain_gaps
 from checkers.coverage.fault_reach import writes_impossible
 from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons
@@ -58,7 +60,7 @@ from checkers.results.witnesses import history_lines, replica_holdings
 from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, GROUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
@@ -215,7 +217,11 @@ def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[R
         families |= transactions(facts)
     if any(_wanted(spec, evidence.info) for spec in APPLICATIONS):
         families |= applications(facts)
-    return collect_families(families, excuse=excuse_unclean(evidence.unclean))
+    if any(_wanted(spec, evidence.info) for spec in COMPACTION):
+        families |= compaction(facts)
+    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
+    # Figures stay: how much was acknowledged is one.
+    return [row for row in rows if row.kind == "figure" or not unfit(row.checker, evidence.info)]
 
 
 def _checks(

@@ -46,6 +46,7 @@ ALLOWED = (
     Allowed("harness/systems/coordination.py", "propagate", "logging reads it"),
     Allowed("harness/workloads/append_poll/workload.py", "AppendPoll", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/groups/workload.py", "Groups", "harness.plan.extensions names it in a text"),
+    Allowed("harness/workloads/compaction/workload.py", "Compaction", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/real_clients/workload.py", "RealClients", "harness.plan.extensions names it in a text"),
     Allowed("nemesis/faults/*.py", "FAMILY", "nemesis.catalogue names it in a text"),
     Allowed("tools/two_processes.py", "pytest_*", "pytest calls it"),

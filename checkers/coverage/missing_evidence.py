@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from checkers.coverage.compacted import unfit
 from checkers.coverage.incidents import uncopied_evidence
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
@@ -51,6 +52,8 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     judged = any(row.figure for row in rows if row.detail == "ends_judged")
     if "ends_judged" in spec.needs and info.scripted and not judged:
         return "a script has no request for the end of a log"
+    if unfit(spec.name, info):
+        return "the topic is compacted: records go on purpose, and of each replica by itself"
     if info.system_kind == "highwater" or info.event_log:
         return None
     if spec.name == "event-log" or ("events" in spec.sources and "zookeeper" not in spec.sources):

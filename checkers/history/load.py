@@ -162,6 +162,8 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "timestamp",
         F.struct(*ASKED).alias("asked"),
         "promise",
+        "keys",
+        "tombstones",
     )
     completions = client.where(F.col("type") != "invoke").select(
         F.col("invoke").alias("op"),
@@ -225,6 +227,8 @@ def sends_table(operations: DataFrame) -> DataFrame:
             "complete_ns",
             *_of_producer(),
             F.get("asked.sources", F.col("nth")).alias("source"),
+            F.get("keys", F.col("nth")).alias("key"),
+            F.coalesce(F.get("tombstones", F.col("nth")), F.lit(False)).alias("tombstone"),
         )
     )
 

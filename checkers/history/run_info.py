@@ -45,7 +45,7 @@ class RunInfo:
     fault_kinds: those that the run file asks for. skews_clocks: whether one of them can set a clock wrong; true where
     run.json does not say. request_timeout_ms: how long a client waits for an answer.
     record_bytes: what one record adds to a log at most. checkers: names of those that the workload and the system of
-    the run have; None: all. lines: how many its history has, where the run says so.
+    the run have; None: all. lines: how many its history has, where the run says so. compacted: whether its topic is.
     """
 
     name: str
@@ -72,6 +72,7 @@ class RunInfo:
     record_bytes: int = RECORD_BYTES_MAX
     checkers: frozenset[str] | None = None
     lines: int | None = None
+    compacted: bool = False
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -136,6 +137,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
         checkers=None if raw.get("checkers") is None else frozenset(str(name) for name in raw["checkers"]),
         lines=None if raw.get("lines") is None else int(raw["lines"]),
+        compacted="compact" in str(config.get("cleanup.policy", "")),
     )
 
 

@@ -41,6 +41,8 @@ HISTORY_LINE = _struct(
     ("acks", _INT),
     ("sentinel", _BOOL),
     ("base_offset", _LONG),
+    ("keys", T.ArrayType(_LONG)),
+    ("tombstones", T.ArrayType(_BOOL)),
     # poll
     ("position", _LONG),
     ("leader_epoch", _INT),

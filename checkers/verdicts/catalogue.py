@@ -337,5 +337,14 @@ APPLICATIONS = (
     ),
 )
 
-ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *TRANSACTIONS, *GROUPS, *APPLICATIONS)
+_CLEANED = {
+    "keys_judged": "no key of a record that was in the log was looked for by a drain that came to its end",
+    "cleaned": "no record had been cleaned away",
+}
+COMPACTION = (
+    _own("last-value", "The last value of a key is gone", _CLEANED),
+    _own("old-value", "An older value of a key came back", _CLEANED),
+)
+
+ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *TRANSACTIONS, *GROUPS, *APPLICATIONS, *COMPACTION)
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from harness.clients.connection import Address
-from harness.clients.values import parse_value
+from harness.clients.values import parse_record
 
 BATCH = 2000
 
@@ -91,8 +91,10 @@ class ConfluentReader:
             for message in messages:
                 if message.error() is not None:
                     raise ConfluentError(str(message.error()))
-                value, intact = parse_value(message.value(), self.topic, self.partition)
-                records.append((message.offset(), value, -1, intact and message.key() is None))
+                value, intact = parse_record(
+                    message.key(), message.value(), message.headers(), self.topic, self.partition
+                )
+                records.append((message.offset(), value, -1, intact))
             if records:
                 self.position = records[-1][0] + 1
             _, hw = self._consumer.get_watermark_offsets(TopicPartition(self.topic, self.partition), cached=True)

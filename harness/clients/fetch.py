@@ -22,7 +22,7 @@ from broker.wire.record_batch import BatchHeader, CorruptBatch, check_crc, is_cu
 from broker.wire.records import decode_records
 from harness.clients.connection import Connection
 from harness.clients.responses import malformed
-from harness.clients.values import parse_value
+from harness.clients.values import parse_record
 
 FETCH_VERSION = 12
 
@@ -160,8 +160,8 @@ def _batch_records(
     out: list[tuple[int, int | None, int, bool]] = []
     for record in decoded:
         if record.offset >= position:
-            value, intact = parse_value(record.value, topic, partition)
-            out.append((record.offset, value, epoch, intact and record.key is None))
+            value, intact = parse_record(record.key, record.value, record.headers, topic, partition)
+            out.append((record.offset, value, epoch, intact))
     return out
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.golden.applications import APPLICATIONS
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
+from tests.golden.compaction import COMPACTION, MORE_COMPACTION
 from tests.golden.groups import GROUPS, MORE_GROUPS
 from tests.golden.transactions import MORE_TRANSACTIONS, TRANSACTIONS
 from tests.golden.transactions import life as transactional_life
@@ -31,15 +32,14 @@ PRODUCERS_FROM = 1000
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    main = [
-        (anomaly, case) for anomaly in (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS) for case in CASES
-    ]
-    return [*main, *MORE_BLACK_BOX, *MORE_GROUPS, *MORE_WHITE_BOX, *MORE_TRANSACTIONS]
+    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS, *COMPACTION)
+    main = [(anomaly, case) for anomaly in every for case in CASES]
+    return [*main, *MORE_BLACK_BOX, *MORE_GROUPS, *MORE_WHITE_BOX, *MORE_TRANSACTIONS, *MORE_COMPACTION]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
     """(anomaly, case name, case), all in topics `<anomaly>-<case>` and on brokers of their own."""
-    for anomaly, tellers in {**BLACK_BOX, **GROUPS, **APPLICATIONS}.items():
+    for anomaly, tellers in {**BLACK_BOX, **GROUPS, **APPLICATIONS, **COMPACTION}.items():
         for name, tell in zip(CASES, tellers, strict=True):
             story = Story(f"{anomaly}-{name}")
             tell(story)
@@ -51,7 +51,7 @@ def build() -> Iterator[tuple[str, str, Case]]:
             case = case_of(plain_life(f"{anomaly}-{name}", 10 * number))
             change(case)
             yield anomaly, name, case
-    for (anomaly, name), tell in {**MORE_BLACK_BOX, **MORE_GROUPS}.items():
+    for (anomaly, name), tell in {**MORE_BLACK_BOX, **MORE_GROUPS, **MORE_COMPACTION}.items():
         story = Story(f"{anomaly}-{name}")
         tell(story)
         yield anomaly, name, Case(story.lines)

@@ -13,6 +13,7 @@ from checkers.verdicts.verdict import CheckResult
 from tests.golden import make
 from tests.golden.applications import APPLICATIONS
 from tests.golden.black import BLACK_BOX
+from tests.golden.compaction import COMPACTION
 from tests.golden.groups import GROUPS
 from tests.golden.limits import RETENTION_MS
 from tests.golden.transactions import TRANSACTIONS
@@ -100,7 +101,7 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
     result = judged[f"{anomaly}-bad"][anomaly]
     assert result.witnesses
     assert all(witness.detail for witness in result.witnesses)
-    if anomaly in {*BLACK_BOX, *TRANSACTIONS, *APPLICATIONS}:
+    if anomaly in {*BLACK_BOX, *TRANSACTIONS, *APPLICATIONS, *COMPACTION}:
         assert all(witness.ops for witness in result.witnesses)
 
 
@@ -118,7 +119,7 @@ def test_golden_election_of_the_longest_log_is_counted_as_allowed(judged: Judged
 
 
 def test_golden_histories_cover_every_checker() -> None:
-    assert {spec.name for spec in ALL} == {*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS}
+    assert {spec.name for spec in ALL} == {*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS, *COMPACTION}
 
 
 def test_golden_files_are_what_make_builds() -> None:

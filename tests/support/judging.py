@@ -17,6 +17,8 @@ from checkers.allowances.allowances import excuse_unclean
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
+from checkers.compaction.families import compaction
+from checkers.coverage.compacted import UNFIT
 from checkers.coverage.queries import leader_changes
 from checkers.evidence.timeline import build_evidence
 from checkers.evidence.znodes import znode_tables
@@ -26,7 +28,7 @@ from checkers.history.load import load_history
 from checkers.history.retention import Expiry, Retention
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, GROUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
@@ -150,6 +152,8 @@ def _rows(
         families |= of_transactions(facts)
     if any(_has_application(case) for case in cases.values()):
         families |= applications(facts)
+    if any(_has_keys(case) for case in cases.values()):
+        families |= compaction(facts)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 
@@ -163,6 +167,8 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
     ]
     judged = [spec for spec in specs if spec not in GROUPS or _has_members(case)]
     judged = [spec for spec in judged if spec not in APPLICATIONS or _has_application(case)]
+    judged = [spec for spec in judged if spec not in COMPACTION or _has_keys(case)]
+    judged = [spec for spec in judged if not (_has_keys(case) and spec.name in UNFIT)]
     return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in judged}
 
 
@@ -175,6 +181,11 @@ def _has_members(case: Case) -> bool:
 def _has_application(case: Case) -> bool:
     """Whether an application of a real client processes anything in it."""
     return any(line.get("f") == "process" for line in case.history)
+
+
+def _has_keys(case: Case) -> bool:
+    """Whether its topic is a compacted one."""
+    return any("keys" in line for line in case.history)
 
 
 def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Case]) -> DataFrame:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from broker.wire.records import NewRecord, encode_batch
 from harness.clients.fetch import read_records
-from harness.clients.values import VALUE_MAX, encode_value, parse_value
+from harness.clients.values import IDENTITY, VALUE_MAX, encode_key, encode_value, parse_record, parse_value
 from tests.support.examples import examples
 
 VALUES = st.integers(0, VALUE_MAX)
@@ -65,3 +65,13 @@ def test_read_records_gives_just_what_lies_in_the_range(sizes: list[int], data: 
     assert found == [(offset, offset, 4, True) for offset in range(position, next_position)]
     if cut == len(log):
         assert next_position == leo
+
+
+@given(VALUES, st.integers(0, 10**6), st.integers(0, 10**6), st.booleans())
+@examples()
+def test_record_with_a_key_is_read_back_under_that_key_alone(value: int, key: int, other: int, tombstone: bool) -> None:
+    body = encode_value(value, "hw", 0, 60, encode_key(key))
+    raw, headers = (None, [(IDENTITY, body)]) if tombstone else (body, None)
+    for read_with in (encode_key(key), encode_key(other), None):
+        same = read_with == encode_key(key)
+        assert parse_record(read_with, raw, headers, "hw", 0) == (value, same)

@@ -119,3 +119,11 @@ def test_command_with_unknown_option_ends_254() -> None:
     with pytest.raises(SystemExit) as raised:
         main(["--nonsense"])
     assert raised.value.code == 254
+
+
+@pytest.mark.parametrize(
+    ("policy", "compacted"), [(None, False), ("delete", False), ("compact", True), ("compact,delete", True)]
+)
+def test_run_info_says_whether_the_topic_is_compacted(tmp_path: Path, policy: str | None, compacted: bool) -> None:
+    config = {} if policy is None else {"cleanup.policy": policy}
+    assert load_run_info(_write(tmp_path, topic={**RUN["topic"], "config": config})).compacted == compacted

@@ -1,0 +1,155 @@
+"""last-value, old-value: what a reading of a whole partition returns of each key.
+
+Input grain: one row per (reading, key). A *reading* is one consumer's of a drain that came to its end: from the log's
+start to behind the sentinel, from one leader. *Newest* is the record of the key with the highest offset that had
+certainly been in the log (acknowledged, or read) before the reading began. Compaction removes a record only where a
+newer one of its key is in the log; and a tombstone, after `delete.retention.ms`, once nothing older is left (Kafka's
+LogCleaner). So a reading returns of each key nothing (newest is a tombstone), or newest, or something newer.
+
+Old value: all that was returned of the key is older than newest. Last value: nothing was returned of it, though newest
+is no tombstone. A tombstone whose send came out unknown, and that nobody read, may have been written and be gone by
+then: where there is one of that key, nothing is known of the last value.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.history.load import History
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+
+LAST, OLD = "last-value", "old-value"
+_READING = ("p", "consumer")
+
+
+def key_checks(facts: Facts) -> Family:
+    history = facts.history
+    readings = _readings(history)
+    keyed = history.sends.where(F.col("key").isNotNull()).select("p", "value", "key", "tombstone")
+    placed = facts.by_value.join(keyed, on=["p", "value"], how="inner").select(
+        "p",
+        "value",
+        "key",
+        "tombstone",
+        F.col("known_offset").alias("offset"),
+        "effective_ns",
+        F.col("send.op").alias("op"),
+        F.col("send.outcome").alias("outcome"),
+        F.col("send.invoke_ns").alias("sent_ns"),
+    )
+    there = (
+        placed.where(F.col("offset").isNotNull())
+        .join(F.broadcast(readings), on="p", how="inner")
+        .where((F.col("effective_ns") < F.col("began_ns")) & (F.col("offset") < F.col("end")))
+    )
+    returned = history.polls.join(F.broadcast(readings.select(*_READING)), on=list(_READING), how="left_semi").select(
+        *_READING, "value", "offset", F.col("op").alias("poll_op")
+    )
+    newest = there.groupBy(*_READING, "key", "leader", "reading_op", "began_ns", "ended_ns").agg(
+        F.max(F.struct("offset", "value", "tombstone", "op", "effective_ns")).alias("newest")
+    )
+    kept = (
+        returned.join(keyed, on=["p", "value"], how="inner")
+        .groupBy(*_READING, "key")
+        .agg(F.max(F.struct("offset", "value", "poll_op")).alias("kept"))
+    )
+    doubtful = (
+        placed.where(F.col("tombstone") & F.col("offset").isNull() & (F.col("outcome") == "info"))
+        .groupBy("p", "key")
+        .agg(F.min("sent_ns").alias("doubted_ns"))
+    )
+    judged = newest.join(kept, on=[*_READING, "key"], how="left").join(doubtful, on=["p", "key"], how="left")
+    cleaned = (
+        there.join(returned.select(*_READING, "value"), on=[*_READING, "value"], how="left_anti")
+        .groupBy("p")
+        .agg(F.count(F.lit(1)).alias("cleaned"))
+    )
+    deleted = F.col("kept").isNull() & F.col("newest.tombstone")
+    per_partition = judged.groupBy("p").agg(
+        F.count(F.lit(1)).alias("keys"), F.count_if(deleted).alias("tombstones_gone")
+    )
+    named = [
+        figures(per_partition, {(name, "keys_judged"): F.col("keys") for name in (LAST, OLD)}),
+        figures(per_partition, {(LAST, "tombstones_gone"): F.col("tombstones_gone")}),
+        figures(cleaned, {(name, "cleaned"): F.col("cleaned") for name in (LAST, OLD)}),
+    ]
+    return Family(_findings(judged), union(named))
+
+
+def _readings(history: History) -> DataFrame:
+    """(p, consumer, leader, reading_op, end, began_ns, ended_ns): consumers of drains that read a partition whole."""
+    marks = (
+        history.marks.where(F.col("f") == "drain-complete")
+        .select("p", "reader", "leader", "phase", "start", "end")
+        .distinct()
+    )
+    spans = (
+        history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok"))
+        .groupBy("p", "consumer", "reader", "phase", F.col("node").alias("leader"))
+        .agg(
+            F.min("position").alias("first"),
+            F.max("next_position").alias("reached"),
+            F.min("invoke_ns").alias("began_ns"),
+            F.max("complete_ns").alias("ended_ns"),
+            F.max("op").alias("reading_op"),
+        )
+    )
+    return (
+        spans.join(F.broadcast(marks), on=["p", "reader", "leader", "phase"], how="inner")
+        .where((F.col("first") <= F.col("start")) & (F.col("reached") >= F.col("end")))
+        .select("p", "consumer", "leader", "reading_op", "end", "began_ns", "ended_ns")
+    )
+
+
+def _findings(judged: DataFrame) -> DataFrame:
+    lost = F.col("kept").isNull() & ~F.col("newest.tombstone")
+    maybe_deleted = F.coalesce(F.col("doubted_ns") < F.col("ended_ns"), F.lit(False))
+    doubt = F.when(maybe_deleted, F.lit("; an unacknowledged tombstone may have been written")).otherwise(F.lit(""))
+    what = text(
+        "key {k} of {p}: value {v} at offset {o}",
+        k=F.col("key"),
+        p=F.col("p"),
+        v=F.col("newest.value"),
+        o=F.col("newest.offset"),
+    )
+    return apply_rules(
+        judged,
+        [
+            Rule(
+                LAST,
+                lost,
+                F.concat(
+                    what,
+                    text(" was the last one, and a reading of {l} returned nothing of the key", l=F.col("leader")),
+                    doubt,
+                ),
+                kind=F.when(maybe_deleted, F.lit("unknown")).otherwise(F.lit("invalid")),
+                offset=F.col("newest.offset"),
+                value=F.col("newest.value"),
+                ops=[F.col("newest.op"), F.col("reading_op")],
+                from_ns=F.col("newest.effective_ns"),
+                to_ns=F.col("ended_ns"),
+            ),
+            Rule(
+                OLD,
+                F.col("kept.offset") < F.col("newest.offset"),
+                F.concat(
+                    what,
+                    F.when(F.col("newest.tombstone"), F.lit(", a tombstone,")).otherwise(F.lit("")),
+                    text(
+                        " had been in the log, and a reading of {l} returned the older value {w} at {q} as its last",
+                        l=F.col("leader"),
+                        w=F.col("kept.value"),
+                        q=F.col("kept.offset"),
+                    ),
+                ),
+                offset=F.col("kept.offset"),
+                value=F.col("kept.value"),
+                ops=[F.col("newest.op"), F.col("kept.poll_op")],
+                from_ns=F.col("newest.effective_ns"),
+                to_ns=F.col("ended_ns"),
+            ),
+        ],
+    )

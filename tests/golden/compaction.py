@@ -1,0 +1,69 @@
+"""Golden histories of compaction: which story is which case of which anomaly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.support.compaction_stories import OF_SENTINELS, Compacted
+from tests.support.histories import Story
+
+Tell = Callable[[Story], None]
+
+
+def _begun(s: Story) -> Compacted:
+    """Offsets 0 … 6: key 1 three times, key 2 and then its tombstone, key 3 once; and the sentinel."""
+    topic = Compacted(s)
+    topic.send(1)
+    topic.send(2)
+    topic.send(1)
+    topic.send(3)
+    topic.send(2, tombstone=True)
+    topic.send(1)
+    topic.send(OF_SENTINELS)
+    return topic
+
+
+def ok(s: Story) -> None:
+    """Cleaned in part; as far as can be; and once more, when the tombstone is gone too."""
+    topic = _begun(s)
+    topic.read(topic.cleaned(lambda one: one.offset == 0))
+    topic.read(topic.cleaned())
+    topic.read([one for one in topic.cleaned() if not one.tombstone])
+
+
+def last_bad(s: Story) -> None:
+    """Key 3 is gone, and no tombstone was ever sent."""
+    topic = _begun(s)
+    topic.read([one for one in topic.cleaned() if one.key != 3])
+
+
+def last_doubtful(s: Story) -> None:
+    """Key 3 is gone, and a tombstone of it may have been written."""
+    topic = _begun(s)
+    topic.send(3, tombstone=True, acked=False, written=False)
+    topic.read([one for one in topic.cleaned() if one.key != 3])
+
+
+def old_bad(s: Story) -> None:
+    """Of key 1 the second value is the last."""
+    topic = _begun(s)
+    topic.read([one for one in topic.records if one.offset not in (0, 5)])
+
+
+def old_deleted(s: Story) -> None:
+    """The tombstone of key 2 is gone, and what it deleted is not."""
+    topic = _begun(s)
+    topic.read([one for one in topic.records if one.offset not in (0, 2, 4)])
+
+
+def nothing_cleaned(s: Story) -> None:
+    """Every record is there still: no cleaner has shown anything."""
+    topic = _begun(s)
+    topic.read(topic.records)
+
+
+COMPACTION: dict[str, tuple[Tell, Tell, Tell]] = {
+    "last-value": (ok, last_bad, last_doubtful),
+    "old-value": (ok, old_bad, nothing_cleaned),
+}
+MORE_COMPACTION: dict[tuple[str, str], Tell] = {("old-value", "bad-deleted"): old_deleted}

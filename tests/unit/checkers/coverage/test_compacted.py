@@ -1,0 +1,48 @@
+"""On a compacted topic a rule by which records stay has no verdict; every other one has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from checkers.coverage.compacted import UNFIT, unfit
+from checkers.coverage.missing_evidence import not_applicable
+from checkers.history.retention import Retention
+from checkers.history.run_info import RunInfo
+from checkers.verdicts.catalogue import BY_NAME
+
+INFO = RunInfo(
+    name="x",
+    topic="hw",
+    partitions=("hw-0",),
+    replication_factor=3,
+    min_insync_replicas=2,
+    unclean=False,
+    system_kind="highwater",
+    event_log=True,
+    retention=Retention(),
+    session_timeout_ms=6000,
+    workload_acks="all",
+    nodes=(),
+    origin_monotonic_ns=0,
+    origin_wall_ns=0,
+    scripted=False,
+    aborted=None,
+    finished=True,
+)
+COMPACTED = replace(INFO, compacted=True)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("info", [INFO, COMPACTED], ids=["kept", "compacted"])
+def test_rule_by_which_records_stay_is_not_applicable_to_a_compacted_topic(name: str, info: RunInfo) -> None:
+    left_out = info.compacted and name in UNFIT
+    assert unfit(name, info) == left_out
+    # Where nothing was seen of it, `poll-skip` and `nonmonotonic-poll` are so on any topic.
+    if "own_positions" not in BY_NAME[name].needs:
+        assert (not_applicable(BY_NAME[name], info, []) is not None) == left_out
+
+
+def test_names_of_such_rules_are_checkers() -> None:
+    assert BY_NAME.keys() >= UNFIT
