@@ -21,6 +21,7 @@ FOUND_AT_NIGHT = {
     "fenced-commit-accepted",
     "fenced-producer-accepted",
     "half-loaded-offsets",
+    "marker-written-twice",
     "original-offset-not-returned",
     "producer-state-not-rebuilt",
     "read-committed-past-lso",
