@@ -99,11 +99,11 @@ def promise_checks(facts: Facts) -> Family:
     counts = processed.groupBy("p").agg(
         F.count(F.lit(1)).alias("processed"), F.count_if(F.col("times") > 1).alias("again")
     )
-    lost = missing.groupBy("p").agg(F.count(F.lit(1)).alias("lost"))
+    lost = ends.join(missing.groupBy("p").agg(F.count(F.lit(1)).alias("lost")), on="p", how="left")
     named = [
         figures(counts, {(name, "processed"): F.col("processed") for name in (AT_MOST, AT_LEAST)}),
         figures(counts, {(name, "processed_again"): F.col("again") for name in (AT_MOST, AT_LEAST)}),
-        figures(lost, {(name, "never_processed"): F.col("lost") for name in (AT_MOST, AT_LEAST)}),
+        figures(lost, {(name, "never_processed"): F.coalesce("lost", F.lit(0)) for name in (AT_MOST, AT_LEAST)}),
         figures(ends, {(name, "group_drained"): F.lit(1) for name in (AT_MOST, AT_LEAST)}),
     ]
     return Family(union(found), union(named))

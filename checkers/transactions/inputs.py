@@ -234,14 +234,23 @@ def _exactly_once(facts: Facts) -> Family:
         ],
     )
     per_partition = judged.groupBy("p").agg(
-        F.count_if(below & (F.col("made") == 1)).alias("once"), F.count_if(~below).alias("beyond")
+        F.count_if(below & (F.col("made") == 1)).alias("once"),
+        F.count_if(~below).alias("beyond"),
+        F.count_if(below & (F.col("made") > 1)).alias("again"),
+        F.count_if(missing).alias("never"),
     )
     return Family(
         found,
         union(
             [
                 figures(
-                    per_partition, {(EXACTLY_ONCE, "once"): F.col("once"), (EXACTLY_ONCE, "beyond"): F.col("beyond")}
+                    per_partition,
+                    {
+                        (EXACTLY_ONCE, "once"): F.col("once"),
+                        (EXACTLY_ONCE, "beyond"): F.col("beyond"),
+                        (EXACTLY_ONCE, "reflected_again"): F.col("again"),
+                        (EXACTLY_ONCE, "never_reflected"): F.col("never"),
+                    },
                 ),
                 figures(ends, {(EXACTLY_ONCE, "final_offsets"): F.lit(1)}),
             ]
