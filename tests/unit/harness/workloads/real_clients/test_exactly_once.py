@@ -1,0 +1,158 @@
+"""What becomes of an application's transaction, with a producer of librdkafka's that is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from harness.clients.connection import Address
+from harness.operations.op import Completion, Invocation
+from harness.workloads.base import RunContext
+from harness.workloads.real_clients.consumer import BeginAnew, Member, Record
+from harness.workloads.real_clients.exactly_once import Transforming
+from harness.workloads.real_clients.options import Options
+from harness.workloads.real_clients.processing import Reached
+from harness.workloads.real_clients.record import Process
+from harness.workloads.real_clients.settings import Settings
+
+RECORDS = (Record(0, 5, 100, True), Record(0, 6, 101, True))
+SETTINGS = Settings([Address("h", 1)], "hw", "hw-out", 2, 100, 3000, -1, 1, Options(promise="exactly-once"))
+RETRIABLE = KafkaError(KafkaError._TIMED_OUT, "", False, True, False)
+ABORTABLE = KafkaError(KafkaError.ILLEGAL_GENERATION, "", False, False, True)
+FATAL = KafkaError(KafkaError._FENCED, "", True, False, False)
+
+
+class Notes:
+    """A history and a run in one."""
+
+    phase = "main"
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, object, str]] = []
+        self.history = self
+        self._ops = count()
+        self._processes = count(1)
+
+    def next_process(self) -> int:
+        return next(self._processes)
+
+    def invoke(self, _invocation: Invocation) -> int:
+        return next(self._ops)
+
+    def complete(self, _op: int, invocation: Invocation, completion: Completion) -> None:
+        self.done.append((invocation.f, invocation.fields.get("commit"), completion.outcome))
+
+
+class Consumer:
+    def __init__(self) -> None:
+        self.id = "m"
+        self.sought: list[tuple[int, int]] = []
+
+    def memberid(self) -> str:
+        return self.id
+
+    def consumer_group_metadata(self) -> str:
+        return "whose"
+
+    def seek(self, to: TopicPartition) -> None:
+        self.sought.append((to.partition, to.offset))
+
+
+class Message:
+    def offset(self) -> int:
+        return 9
+
+
+class Producer:
+    """errors: call → what its next calls raise, in order. Callbacks come with the end of a transaction."""
+
+    def __init__(self, **errors: Sequence[KafkaError]) -> None:
+        self.errors = {call: list(found) for call, found in errors.items()}
+        self.callbacks: list[Callable[[Any, Any], None]] = []
+
+    def _call(self, name: str) -> None:
+        if self.errors.get(name):
+            raise KafkaException(self.errors[name].pop(0))
+
+    def begin_transaction(self) -> None:
+        self._call("begin")
+
+    def produce(self, _topic: str, *, value: bytes, partition: int, on_delivery: Callable[[Any, Any], None]) -> None:
+        assert value
+        assert partition == 0
+        self.callbacks.append(on_delivery)
+
+    def send_offsets_to_transaction(self, offsets: Sequence[TopicPartition], whose: object, _limit_s: float) -> None:
+        assert (whose, [(one.partition, one.offset) for one in offsets]) == ("whose", [(0, 7)])
+        self._call("offsets")
+
+    def commit_transaction(self, _limit_s: float) -> None:
+        self._call("commit")
+        for callback in self.callbacks:
+            callback(None, Message())
+
+    def abort_transaction(self, _limit_s: float) -> None:
+        self._call("abort")
+
+    def poll(self, _wait_s: float) -> None:
+        """Nothing more."""
+
+
+def take(producer: Producer, consumer: Consumer) -> tuple[Notes, Reached, Member]:
+    notes, reached = Notes(), Reached()
+    process = Process(cast(RunContext, notes))
+    member = Member(SETTINGS, 0, process, cast(Callable[[Process], Any], None))
+    member.consumer = consumer
+    processing = Transforming(SETTINGS, 0, process, reached, count(1))
+    processing._producer = producer
+    try:
+        processing.take(member, RECORDS)
+    except BeginAnew:
+        notes.done.append(("begin anew", None, ""))
+    return notes, reached, member
+
+
+SENT = [("send", None, "ok")] * 2
+UNSENT = [("send", None, "info")] * 2
+
+
+@pytest.mark.parametrize("errors", [{}, {"begin": [RETRIABLE], "offsets": [RETRIABLE], "commit": [RETRIABLE]}])
+def test_transaction_has_outputs_and_offsets_and_is_tried_until_it_is_committed(errors: dict[str, Any]) -> None:
+    consumer = Consumer()
+    notes, reached, _ = take(Producer(**errors), consumer)
+    assert notes.done == [("txn_offsets", None, "ok"), *SENT, ("end_txn", True, "ok")]
+    assert (reached.offsets, consumer.sought) == ({0: 7}, [])
+
+
+@pytest.mark.parametrize(
+    ("errors", "ended"),
+    [
+        ({"offsets": [ABORTABLE]}, [("txn_offsets", None, "info")]),
+        ({"commit": [ABORTABLE]}, [("txn_offsets", None, "ok"), ("end_txn", True, "fail")]),
+    ],
+)
+def test_member_whose_transaction_is_aborted_goes_back_to_its_inputs(errors: dict[str, Any], ended: list[Any]) -> None:
+    consumer = Consumer()
+    notes, reached, member = take(Producer(**errors), consumer)
+    assert notes.done == [*ended, ("end_txn", False, "ok"), *UNSENT]
+    assert (reached.offsets, consumer.sought, member.consumer_name) == ({}, [(0, 5)], "hw-app/0/1")
+
+
+@pytest.mark.parametrize("errors", [{"commit": [FATAL]}, {"commit": [ABORTABLE], "abort": [FATAL]}])
+def test_member_that_does_not_know_what_became_of_its_transaction_begins_anew(errors: dict[str, Any]) -> None:
+    consumer = Consumer()
+    notes, reached, _ = take(Producer(**errors), consumer)
+    assert notes.done[-1] == ("begin anew", None, "")
+    # What is committed says where to go on; going back could do what is done once more.
+    assert (reached.offsets, consumer.sought) == ({}, [])
+
+
+def test_records_of_no_member_are_in_no_transaction() -> None:
+    consumer = Consumer()
+    consumer.id = ""
+    notes, _, _ = take(Producer(), consumer)
+    assert notes.done == [("begin anew", None, "")]
