@@ -38,9 +38,12 @@ def promise_checks(facts: Facts) -> Family:
     promises = facts.history.processed.select("group", "promise", _topic()).distinct()
     acked = expired(
         facts,
-        facts.acked.join(F.broadcast(ends), on="p", how="inner")
-        .where((F.col("ack_offset") < F.col("end")) & (F.col("send.complete_ns") < F.col("drained_ns")))
-        .withColumn("offset", F.col("ack_offset"))
+        facts.by_value.where(
+            (F.col("send.outcome") == "ok") & (F.col("send.acks") != 0) & F.coalesce(~F.col("forgiven"), F.lit(True))
+        )
+        .join(F.broadcast(ends), on="p", how="inner")
+        .where((F.col("known_offset") < F.col("end")) & (F.col("send.complete_ns") < F.col("drained_ns")))
+        .withColumn("offset", F.col("known_offset"))
         .withColumn("sent_ns", F.col("send.invoke_ns")),
     ).select("p", "value", "offset", "sent_ns", "send", "end", "drained_ns", "drained_op", "expired")
     missing = (

@@ -4,17 +4,19 @@ Input grain: Facts.by_value and the ranges that polls covered. Lost write: some 
 Lost tail: it lies at or above everything covered although a drain proved the end. Unseen: nothing passed over it,
 which proves nothing. Allowed, and counted: acks=1 records sent before a change of leader, and what lies below a log
 start that was told when the run's retention can have deleted it, unless a poll passed over it. Sends with acks=0 are
-acknowledged by nobody: those that nobody read are a figure.
+acknowledged by nobody: those that nobody read are a figure. A real client may know that a record is in the log and not
+where (its batch's own response was lost, and that of a later one implies it): such a record is a lost write where
+nobody read it although a drain that ended after its acknowledgement read the partition whole.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, decided, expired, response_log_start, undeleted
 from checkers.history.load import History
-from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LOST = "lost-write"
 TAIL = "lost-tail"
@@ -125,7 +127,46 @@ def lost_checks(facts: Facts) -> Family:
             )
         ],
     )
-    return Family(found, _figures(facts, drains))
+    return Family(union([found, _without_offset(facts, drains)]), _figures(facts, drains))
+
+
+def _without_offset(facts: Facts, drains: DataFrame) -> DataFrame:
+    """Findings of what was acknowledged without an offset, and read by nobody."""
+    gone = (
+        facts.by_value.where(_confirmed_somewhere() & (F.col("n_reads") == 0))
+        .join(drains, on="p", how="inner")
+        .where(F.col("send.complete_ns") < F.col("drained_ns"))
+    )
+    if facts.expiry is not None:
+        starts = facts.history.requests.where(F.col("outcome") == "ok").groupBy("p")
+        gone = gone.join(starts.agg(F.max(response_log_start()).alias("log_start")), on="p", how="left")
+    else:
+        gone = gone.withColumn("log_start", F.lit(0))
+    return apply_rules(
+        gone,
+        [
+            Rule(
+                LOST,
+                F.lit(True),
+                text(
+                    "value {v} of {p} was acknowledged without an offset, and read by no poll, though a drain read all",
+                    v=F.col("value"),
+                    p=F.col("p"),
+                ),
+                # Where it was is what nobody knows: retention, where it has deleted anything, may have deleted it.
+                kind=F.when(F.coalesce("log_start", F.lit(0)) > 0, F.lit("unknown")).otherwise(F.lit("invalid")),
+                value=F.col("value"),
+                ops=[F.col("send.op")],
+                from_ns=F.col("send.invoke_ns"),
+                to_ns=F.col("drained_ns"),
+            )
+        ],
+    )
+
+
+def _confirmed_somewhere() -> Column:
+    """Of a row of by_value: acknowledged by a broker, without an offset."""
+    return (F.col("send.outcome") == "ok") & F.col("send.offset").isNull() & (F.col("send.acks") != 0)
 
 
 def _passed_over(history: History, unread: DataFrame) -> DataFrame:
@@ -150,7 +191,8 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
     acked = F.col("acked")
     info = F.coalesce(F.col("send.outcome") == "info", F.lit(False))
     # acks=0: the bytes left, and that is all that is known.
-    unacknowledged = F.coalesce((F.col("send.outcome") == "ok") & F.col("send.offset").isNull(), F.lit(False))
+    no_offset = (F.col("send.outcome") == "ok") & F.col("send.offset").isNull()
+    unacknowledged = F.coalesce(no_offset & (F.col("send.acks") == 0), F.lit(False))
     per_partition = (
         facts.by_value.groupBy("p")
         .agg(
@@ -161,6 +203,7 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
             F.sum("n_reads").alias("records_read"),
             F.count_if(unacknowledged).alias("unacknowledged_sends"),
             F.count_if(unacknowledged & (F.col("n_reads") == 0)).alias("unacknowledged_unread"),
+            F.count_if(_confirmed_somewhere()).alias("without_offset"),
         )
         .join(drains.select("p", F.lit(1).alias("drains")), on="p", how="left")
     )
@@ -174,6 +217,7 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
             (LOST, "records_read"): F.col("records_read"),
             (LOST, "unacknowledged_sends"): F.nullif("unacknowledged_sends", F.lit(0)),
             (LOST, "unacknowledged_unread"): F.nullif("unacknowledged_unread", F.lit(0)),
+            (LOST, "acknowledged_without_offset"): F.nullif("without_offset", F.lit(0)),
             (TAIL, "acknowledged"): F.col("acknowledged"),
             (TAIL, "drains"): F.coalesce("drains", F.lit(0)),
             (UNSEEN, "acknowledged"): F.col("acknowledged"),

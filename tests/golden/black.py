@@ -54,6 +54,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("final-drain", "bad-gone"): drain.drain_gone,
     ("final-drain", "bad-begun-late"): drain.drain_begun_late,
     ("final-drain", "bad-begun-untrue"): drain.drain_begun_untrue,
+    ("lost-write", "bad-without-offset"): records.lost_without_offset,
+    ("lost-write", "ok-without-offset"): records.found_without_offset,
     ("lost-write", "ok-expired"): records.lost_expired,
     ("lost-write", "bad-young"): records.lost_young,
     ("lost-write", "bad-passed-over"): records.lost_passed_over,

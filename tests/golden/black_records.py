@@ -68,6 +68,22 @@ def lost_bad(s: Story) -> None:
     s.poll(0, [*log[:2], log[3]], process=20)
 
 
+def lost_without_offset(s: Story) -> None:
+    """The real client knew that value 5 is in the log, and not where; a drain of all of it does not return it."""
+    log = sent(s)
+    s.send(5, None, process=5, reader="confluent")
+    s.poll(0, log, phase="drain-0", process=20)
+    s.drained(4)
+
+
+def found_without_offset(s: Story) -> None:
+    """The drain shows where it is."""
+    log = sent(s)
+    s.send(5, None, process=5, reader="confluent")
+    s.poll(0, [*log, (4, 5)], phase="drain-0", process=20)
+    s.drained(5)
+
+
 def _start_told(s: Story, after_ms: int) -> None:
     """The log starts at 2 so long after the records were sent."""
     s.now += after_ms

@@ -100,6 +100,7 @@ def _covered(ops: list[Op], offset: int) -> bool:
 
 
 def lost_write(ops: list[Op]) -> set[Any]:
+    """Of what has an offset; where a record that was acknowledged without one is, only golden histories say."""
     return {value for value, offset in _unread(ops) if _covered(ops, offset)}
 
 

@@ -21,6 +21,7 @@ from harness.operations.op import Outcome
 from harness.workloads.groups.offsets import offsets_field
 from harness.workloads.real_clients.consumer import BeginAnew, Member, Record
 from harness.workloads.real_clients.processing import Reached, ends_of, error_name
+from harness.workloads.real_clients.producer import offset_field
 from harness.workloads.real_clients.record import Begun, Process
 from harness.workloads.real_clients.settings import Settings
 
@@ -120,7 +121,7 @@ class Transforming:
         if index not in self._open:
             return
         if error is None:
-            self._over(index, "ok", None, {"base_offset": message.offset()})
+            self._over(index, "ok", None, offset_field(message))
         else:
             name = str(error.name())
             self._over(index, "info", outcomes.CLIENT_ERROR if name.startswith("_") else name)

@@ -39,6 +39,12 @@ def delivery_outcome(name: str, *, retries: bool) -> tuple[Outcome, str]:
     return ("info" if retries or name.startswith("_") else outcomes.send_outcome(error)), error
 
 
+def offset_field(message: Any) -> dict[str, object]:
+    """Of a delivered record: none where a later response implied that it is in the log."""
+    offset = message.offset()
+    return {} if offset is None or offset < 0 else {"base_offset": offset}
+
+
 class ProducerLoop:
     """One producing thread."""
 
@@ -109,8 +115,7 @@ class ProducerLoop:
 
     def _delivered(self, index: int, error: Any, message: Any) -> None:
         if error is None:
-            offset = message.offset()
-            self._over(index, "ok", None, {} if offset is None or offset < 0 else {"base_offset": offset})
+            self._over(index, "ok", None, offset_field(message))
         else:
             self._over(index, *delivery_outcome(str(error.name()), retries=self._retries))
 

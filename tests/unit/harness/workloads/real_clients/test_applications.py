@@ -17,7 +17,7 @@ from harness.workloads.base import RunContext
 from harness.workloads.real_clients.consumer import Member, Record
 from harness.workloads.real_clients.options import Options
 from harness.workloads.real_clients.processing import Committing, Reached
-from harness.workloads.real_clients.producer import delivery_outcome
+from harness.workloads.real_clients.producer import delivery_outcome, offset_field
 from harness.workloads.real_clients.record import Process
 from harness.workloads.real_clients.settings import Settings
 
@@ -195,3 +195,14 @@ def test_librdkafka_is_set_up_for_the_promise(promise: str) -> None:
     )
     assert consumer["isolation.level"] == ("read_committed" if promise == "exactly-once" else "read_uncommitted")
     assert consumer["enable.auto.commit"] is False
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"), [(0, {"base_offset": 0}), (7, {"base_offset": 7}), (-1001, {}), (None, {})]
+)
+def test_delivered_record_may_be_where_nobody_says(offset: int | None, expected: dict[str, int]) -> None:
+    class Message:
+        def offset(self) -> int | None:
+            return offset
+
+    assert offset_field(Message()) == expected
