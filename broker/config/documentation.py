@@ -26,6 +26,9 @@ _BROKER = {
     "lead before leaderships are given back.",
     "replication.quota.window.num": "Over how many windows the rate of throttled replication is averaged.",
     "replication.quota.window.size.seconds": "The length of a window of that average.",
+    "alter.log.dirs.replication.quota.window.num": "Over how many windows the rate of moves "
+    "between log dirs is averaged.",
+    "alter.log.dirs.replication.quota.window.size.seconds": "The length of a window of that average.",
     "min.insync.replicas": "How many replicas must be in sync for a write with acks=all to be accepted, and for the "
     "watermark to rise.",
     "unclean.leader.election.enable": "Whether a replica may lead that lacks records, where no other is left.",
@@ -127,6 +130,7 @@ _BROKER = {
     "lab.event.log": "The file for what the lab's checkers read of this broker. Unset: none is written.",
     "leader.replication.throttled.rate": "How many bytes a second this broker sends to throttled followers.",
     "follower.replication.throttled.rate": "How many bytes a second this broker fetches for throttled replicas.",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "How many bytes a second this broker moves between its log dirs.",
     "num.io.threads": "Has no effect: one thread serves all requests.",
     "num.network.threads": "Has no effect: one thread serves all connections.",
     "num.replica.fetchers": "Has no effect: one connection to each leader fetches all of its partitions.",

@@ -65,6 +65,8 @@ class Settings:
     leader_imbalance_per_broker_percentage: int
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
+    alter_log_dirs_replication_quota_window_num: int
+    alter_log_dirs_replication_quota_window_size_seconds: int
     min_insync_replicas: int
     unclean_leader_election_enable: bool
     replica_lag_time_max_ms: int

@@ -57,6 +57,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("leader.imbalance.per.broker.percentage", "int", 10, 0),
     Setting("replication.quota.window.num", "int", 11, 1),
     Setting("replication.quota.window.size.seconds", "int", 1, 1),
+    Setting("alter.log.dirs.replication.quota.window.num", "int", 11, 1),
+    Setting("alter.log.dirs.replication.quota.window.size.seconds", "int", 1, 1),
     Setting("min.insync.replicas", "int", 1, 1, topic_name="min.insync.replicas"),
     Setting("unclean.leader.election.enable", "bool", False, topic_name="unclean.leader.election.enable"),
     Setting("replica.lag.time.max.ms", "long", 30000, 1),

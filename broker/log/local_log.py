@@ -75,6 +75,8 @@ class LocalLog:
         self.snapshots = ProducerSnapshots(path)
         self.snapshot_at_roll: Callable[[Offset], bytes | None] | None = None
         """Called for the producer state at the offset where a segment ends, when its roll is staged."""
+        self.on_cut: Callable[[], None] | None = None
+        """Called once the end was cut, before anything is appended there: a copy of this log follows."""
         self.durability = Durability(path, log_dir, environment, segments, epochs, recovery_point, new)
         self.staging = Staging()
         self.tail = Tail()

@@ -49,14 +49,14 @@ class PartitionLog:
         self._truncation = Truncation(local)
         self._reads = SegmentReads(local)
         self._dir, self._environment = local.dir, local.environment
-        self._segments = local.segments
-        self._epochs = local.epochs
-        self._staging = local.staging
-        self._tail = local.tail
+        self._segments, self._epochs = local.segments, local.epochs
+        self._staging, self._tail = local.staging, local.tail
         self._producer_state = ProducerStateManager(local, self.read_bytes)
         self.producers = self._producer_state.states
         """Who appended what, what is staged included."""
         self.committed = CommittedReads(local, self._producer_state, self.end_offset_of)
+        self.parts = (local, self._producer_state)
+        """For `broker.log.copying`, which fills a log from another and puts it in its place."""
         self._closed = False
 
     @property

@@ -19,6 +19,7 @@ from broker.log.manager.describing import LogDescribing, OnSpaces
 from broker.log.manager.loading import LogLoading
 from broker.log.manager.log_dirs import LogDirs
 from broker.log.manager.maintenance import LogMaintenance, OnDamage, ignore_damage
+from broker.log.manager.moving import LogMoving
 from broker.log.manager.open_logs import OpenLogs
 from broker.log.manager.repair import LogRepair
 from broker.log.manager.topic_settings import TopicConfigs, TopicSettings
@@ -64,11 +65,22 @@ class LogManager:
         self._repair = LogRepair(
             self._logs, self._unclean, self._settings, self._checkpointing, self._creation, self._deletion, environment
         )
+        self.moving = LogMoving(
+            self._dirs, self._logs, self._unclean, self._settings, self._creation, self._deletion, environment
+        )
+        """Moves of logs between the dirs."""
         self._loading = LogLoading(
-            self._dirs, self._logs, self._unclean, self._settings, self._checkpointing, self._deletion, environment
+            self._dirs,
+            self._logs,
+            self._unclean,
+            self._settings,
+            self._checkpointing,
+            self._deletion,
+            self.moving,
+            environment,
         )
         self._describing = LogDescribing(self._dirs, self._logs, environment)
-        self._closing = LogClosing(self._dirs, self._logs, self._unclean, self._deletion)
+        self._closing = LogClosing(self._dirs, self._logs, self._unclean, self._deletion, self.moving)
         try:
             self._dirs.lock()
             if identity is not None:
@@ -163,10 +175,12 @@ class LogManager:
         Nothing where there is no such log: `out_of_reach` says whether it may be in a dir that is offline.
         Raises LogDirFailed.
         """
+        self.moving.forget(topic_partition)
         self._deletion.delete(topic_partition)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
         """Rename to `….<hex>-stray`, and leave it there for whoever runs this broker. Otherwise as `delete`."""
+        self.moving.forget(topic_partition)
         self._deletion.set_aside(topic_partition)
 
     # Unclean shutdowns

@@ -171,6 +171,11 @@ class ProducerStateManager:
         except OSError as error:
             log.read_failed(error)
 
+    def adopt(self, states: ProducerStates) -> None:
+        """Take over the state of another log that holds the very same records, in place of a `restore`."""
+        self.states = states
+        self._restored = True
+
     def leave_snapshot(self) -> None:
         """Keep the state as it is at the log's written end, for a quick start. Raises LogDirFailed."""
         log = self._log

@@ -148,6 +148,17 @@ class SegmentSwap:
         """Whether records below offset may have been cleaned away in favour of ones at or beyond it."""
         return max(self.cleaned_until or 0, self._superseded_from) > offset
 
+    def hold_off(self) -> None:
+        """The log is about to be copied: a cleaning that has begun is void, and no swap is under way. Raises
+        LogDirFailed.
+        """
+        self.cuts += 1
+        self._settle()
+
+    def take_over(self, before: SegmentSwap) -> None:
+        """This log takes another's place, as its copy: what is known of cleanings of that one holds here."""
+        self._superseded_from = before._superseded_from
+
     def call_off(self) -> None:
         """The log is about to be deleted: no segment of it may be replaced any more."""
         self.cuts += 1

@@ -71,6 +71,7 @@ class Truncation:
         except OSError as error:
             log.fail(error)
         log.aim_at_active()
+        self._tell_copy()
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Throw everything away; the log is empty and begins at `offset`.
@@ -108,6 +109,11 @@ class Truncation:
         except OSError as error:
             log.fail(error)
         log.aim_at_active()
+        self._tell_copy()
+
+    def _tell_copy(self) -> None:
+        if self._log.on_cut is not None:
+            self._log.on_cut()
 
     def _lower_marks(self, offset: Offset) -> None:
         """Before anything at or beyond `offset` goes: no checkpoint may claim it durable, deleted or committed."""

@@ -9,11 +9,12 @@ from broker.model.ids import Offset, TopicPartition
 
 
 class LogInDir(NamedTuple):
-    """An open log. size: bytes of its segments."""
+    """An open log. size: bytes of its segments. is_future: a copy on its way, of a log in another dir."""
 
     topic_partition: TopicPartition
     size: int
     end_offset: Offset
+    is_future: bool = False
 
 
 class LogDirInfo(NamedTuple):

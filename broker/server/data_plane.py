@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from broker.config.settings import Settings
+from broker.core.quotas.replication import RateWindow
 from broker.log.cleaner.process import ProcessRunner
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.environment import Environment
@@ -32,6 +33,7 @@ from broker.runtime.ports import Peer, ResponseSlot
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replicas.cleanable_replicas import CleanableReplicas
 from broker.runtime.replicas.controller_requests import ControllerRequests
+from broker.runtime.replicas.moves import ReplicaMoves
 from broker.runtime.replicas.replica_reports import ReplicaReports
 from broker.runtime.requests.context import RequestContext
 from broker.runtime.requests.dispatch import Dispatcher
@@ -150,6 +152,19 @@ class DataPlane:
             control.registration.session_deadline_ms,
             wall_ms=lambda: time.time_ns() // 1_000_000,
         )
+        self._cleanable = CleanableReplicas(manager.replicas, self.store.moving.is_moving)
+        self.moves = ReplicaMoves(
+            self.store.moving,
+            manager.replicas,
+            manager.group_commit,
+            self._loop,
+            RateWindow(
+                self.settings.alter_log_dirs_replication_quota_window_num,
+                self.settings.alter_log_dirs_replication_quota_window_size_seconds * 1000,
+            ),
+            manager.write,
+            self._cleanable.on_damage,
+        )
         control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))
         # The logs were opened with what was read before; notifications of what changed since may be gone.
         control.configs.add_first_listener(self.store.learn_config)
@@ -188,7 +203,7 @@ class DataPlane:
         self._dispatcher = Dispatcher({api: gate.before(api, handler) for api, handler in handlers.items()})
 
     def _client_handlers(self, manager: ReplicaManager) -> dict[ApiKey, Handler]:
-        log_dirs = LogDirHandlers(self.settings.log_dirs, self.store, manager.replicas)
+        log_dirs = LogDirHandlers(self.settings.log_dirs, self.store, manager.replicas, self.moves, self._loop)
         return {
             ApiKey.PRODUCE: manager.handle_produce,
             ApiKey.FETCH: manager.handle_fetch,
@@ -203,6 +218,7 @@ class DataPlane:
     def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:
         """Settings of this broker changed at run time, and with them the defaults of topics without overrides."""
         manager.quotas.set_rates(*control.dynamic.throttle_rates)
+        self.moves.set_rate(control.dynamic.log_dirs_rate)
         self._effective = control.dynamic.effective
         if self.cleaner is not None:
             self.cleaner.settings = _cleaner_settings(self._effective)
@@ -241,10 +257,11 @@ class DataPlane:
         """Take over the logs and begin the periodic duties."""
         assert self.manager is not None
         self.manager.startup()
+        self.moves.start()
         self.coordinators.start()
         self._every(self.settings.log_retention_check_interval_ms, self._apply_retention)
         if self.settings.log_cleaner_enable:
-            self.cleaner = self._make_cleaner(self.manager)
+            self.cleaner = self._make_cleaner()
             self._every(self.settings.log_cleaner_backoff_ms, self.cleaner.check)
         self._every(_FLUSH_CHECK_MS, partial(self.store.flush_due, self._on_damage))
         self._every(_FLUSH_CHECK_MS, self.store.close_unread)
@@ -256,8 +273,8 @@ class DataPlane:
 
         self._loop.call_later(interval_ms, run)
 
-    def _make_cleaner(self, manager: ReplicaManager) -> LogCleaner:
-        replicas = CleanableReplicas(manager.replicas)
+    def _make_cleaner(self) -> LogCleaner:
+        replicas = self._cleanable
         return LogCleaner(
             self.store,
             replicas,
@@ -299,6 +316,7 @@ class DataPlane:
 
     def _take_offline(self, failure: LogDirFailed) -> None:
         if self.manager is not None:
+            self.moves.on_dir_failed(failure.log_dir)
             self.manager.on_log_dir_failed(failure)
 
     def close(self, clean: bool) -> None:

@@ -32,10 +32,11 @@ ALL_BROKERS = f"brokers/{DEFAULT_BROKERS}"
 """The entity that holds what all brokers have."""
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 
-THROTTLE_RATES = frozenset({LEADER_RATE, FOLLOWER_RATE})
+THROTTLE_RATES = frozenset({LEADER_RATE, FOLLOWER_RATE, LOG_DIRS_RATE})
 DYNAMIC = (
     frozenset(setting.name for setting in BY_NAME.values() if setting.topic_name is not None)
     | {"log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.flush.interval.ms"}

@@ -98,6 +98,13 @@ class EpochCache:
         self._starts[0] = start
         self.changed = True
 
+    def replace(self, entries: Iterable[tuple[Epoch, Offset]]) -> None:
+        """Hold these entries, both rising, and no others; the file is due to be written in any case."""
+        self._epochs, self._starts = [], []
+        for epoch, start in entries:
+            self.assign(epoch, start)
+        self.changed = True
+
     def clear(self) -> None:
         """Forget all epochs, for a log that is emptied; the file is due to be written if there were any."""
         self.changed = self.changed or bool(self._epochs)

@@ -54,6 +54,8 @@ class LogDir:
         known.
         """
         self.logs: dict[TopicPartition, _Offsets] = {}
+        self.futures: dict[TopicPartition, _Offsets] = {}
+        """Copies that are made here of logs in other dirs; they have lines in this dir's checkpoints, as in Kafka."""
         self.offline: set[TopicPartition] = set()
         """Logs here that could not be opened: their checkpoint entries stay as they are."""
         self.being_deleted: set[TopicPartition] = set()
@@ -237,15 +239,16 @@ class LogDir:
     def high_watermarks_job(self, values: Mapping[TopicPartition, Offset]) -> Callable[[], None]:
         """The same for high watermarks of logs in this dir; where values has none, the one checkpointed last stays."""
         known = self.checkpointed_high_watermarks
-        ours = {tp: known[tp] for tp in (*self.logs, *self.offline) if tp in known}
+        ours = {tp: known[tp] for tp in (*self.logs, *self.futures, *self.offline) if tp in known}
         ours |= {tp: values[tp] for tp in self.logs if tp in values}
+        ours |= {tp: min(values[tp], copy.log_end_offset) for tp, copy in self.futures.items() if tp in values}
         self.checkpointed_high_watermarks.update(ours)
         return self._job(self.high_watermark_file, ours, {})
 
     def _watermarks_job(self) -> Callable[[], None]:
         """A call that makes it durable that every log's watermark has reached its start."""
         known = self.checkpointed_high_watermarks
-        starts = {tp: log.log_start_offset for tp, log in self.logs.items()}
+        starts = {tp: log.log_start_offset for tp, log in (*self.futures.items(), *self.logs.items())}
         raised = {tp: start for tp, start in starts.items() if start > known.get(tp, 0)}
         if not raised and self.high_watermark_file.settled:
             return lambda: None
@@ -254,7 +257,7 @@ class LogDir:
     def lower_high_watermark(self, topic_partition: TopicPartition, offset: Offset) -> None:
         """Lower the partition's checkpointed high watermark, durably before this returns. Raises LogDirFailed."""
         self.checkpointed_high_watermarks[topic_partition] = offset
-        known = {tp: value for tp, value in self.checkpointed_high_watermarks.items() if self._holds(tp)}
+        known = {tp: value for tp, value in self.checkpointed_high_watermarks.items() if self.holds(tp)}
         self.run(self._job(self.high_watermark_file, known, {}))
 
     def write_recovery_points(self) -> None:
@@ -269,7 +272,7 @@ class LogDir:
 
     def forget_checkpoints(self, topic_partition: TopicPartition) -> None:
         """Remove the partition from all checkpoints, durably before this returns. Raises LogDirFailed."""
-        assert not self._holds(topic_partition)
+        assert not self.holds(topic_partition)
         if topic_partition in self.checkpointed_recovery_points:
             self.write_recovery_points()
         if topic_partition in self.checkpointed_log_starts:
@@ -277,26 +280,27 @@ class LogDir:
         if topic_partition in self.cleaner_offsets:
             # Drops every log that is gone, as the others do: a topic's partitions go together, and each write is
             # synced.
-            self.cleaner_offsets.keep(self._holds)
+            self.cleaner_offsets.keep(self.holds)
             self.run(self.cleaner_offsets.job())
         if topic_partition in self.checkpointed_high_watermarks:
             known = self.checkpointed_high_watermarks
-            kept = {tp: offset for tp, offset in known.items() if self._holds(tp)}
+            kept = {tp: offset for tp, offset in known.items() if self.holds(tp)}
             self.run(self._job(self.high_watermark_file, kept, {}))
             self.checkpointed_high_watermarks = kept
 
-    def _holds(self, topic_partition: TopicPartition) -> bool:
-        return topic_partition in self.logs or topic_partition in self.offline
+    def holds(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition's log is in this dir, open, offline or as a copy on its way."""
+        return topic_partition in self.logs or topic_partition in self.offline or topic_partition in self.futures
 
     def _recovery_points(self) -> dict[TopicPartition, Offset]:
         known = self.checkpointed_recovery_points
         kept = {tp: known[tp] for tp in self.offline if tp in known}
-        return kept | {tp: log.recovery_point for tp, log in self.logs.items()}
+        return kept | {tp: log.recovery_point for tp, log in (*self.futures.items(), *self.logs.items())}
 
     def _log_starts(self) -> dict[TopicPartition, Offset]:
         known = self.checkpointed_log_starts
         kept = {tp: known[tp] for tp in self.offline if tp in known}
-        return kept | {tp: log.log_start_offset for tp, log in self.logs.items()}
+        return kept | {tp: log.log_start_offset for tp, log in (*self.futures.items(), *self.logs.items())}
 
     def run(self, job: Callable[[], None]) -> None:
         """Run the job now. Raises LogDirFailed."""

@@ -23,10 +23,12 @@ _SEGMENT_SUFFIXES = frozenset({*SUFFIXES, SNAPSHOT_SUFFIX})
 
 DELETE_DIR_SUFFIX = "-delete"
 STRAY_DIR_SUFFIX = "-stray"
+FUTURE_DIR_SUFFIX = "-future"
 _NAME_MAX = 255
 
 _PARTITION_DIR = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _SET_ASIDE_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-(delete|stray)")
+_FUTURE_DIR = re.compile(r"(?P<partition>.+-\d+)\.[0-9a-f]{32}-future")
 _DELETED_FILE = re.compile(r".+\.[0-9a-f]{32}\.deleted", re.DOTALL)
 _OFFSET_DIGITS = 20
 
@@ -90,6 +92,17 @@ def stray_dir_name(topic_partition: TopicPartition) -> str:
 def _set_aside_dir_name(topic_partition: TopicPartition, suffix: str) -> str:
     ending = f"-{topic_partition.partition}.{uuid.uuid4().hex}{suffix}"
     return topic_partition.topic[: _NAME_MAX - len(ending)] + ending
+
+
+def future_dir_name(topic_partition: TopicPartition) -> str:
+    """A fresh `<topic>-<partition>.<32 hex>-future`: a copy on its way into another log dir. Never cut, as in Kafka."""
+    return f"{topic_partition}.{uuid.uuid4().hex}{FUTURE_DIR_SUFFIX}"
+
+
+def parse_future_dir(name: str) -> TopicPartition | None:
+    """The partition whose copy a folder holds; None for other folders."""
+    match = _FUTURE_DIR.fullmatch(name) if name.endswith(FUTURE_DIR_SUFFIX) else None
+    return parse_partition_dir(match["partition"]) if match else None
 
 
 def set_aside(path: str) -> str:

@@ -14,6 +14,7 @@ from broker.log.files.unclean_shutdown import damage_reason
 from broker.log.log import PartitionLog
 from broker.log.manager.deletion import LogDeletion
 from broker.log.manager.log_dirs import LogDirs, guard
+from broker.log.manager.moving import LogMoving
 from broker.log.manager.open_logs import OpenLogs
 from broker.log.manager.unclean_logs import UncleanLogs
 from broker.log.recovery.loader import RecoveryReport
@@ -25,11 +26,14 @@ _logger = logging.getLogger(__name__)
 class LogClosing:
     """Happens once."""
 
-    def __init__(self, dirs: LogDirs, logs: OpenLogs, unclean: UncleanLogs, deletion: LogDeletion) -> None:
+    def __init__(
+        self, dirs: LogDirs, logs: OpenLogs, unclean: UncleanLogs, deletion: LogDeletion, moving: LogMoving
+    ) -> None:
         self._dirs = dirs
         self._logs = logs
         self._unclean = unclean
         self._deletion = deletion
+        self._moving = moving
         self._closed = False
 
     def close_unused(self, clean_epochs: Mapping[str, int | None], reports: Sequence[RecoveryReport]) -> None:
@@ -76,6 +80,7 @@ class LogClosing:
             log = self._logs.get(tp)
             if home is log_dir and log is not None:
                 self._close_log(log, log_dir, clean)
+        self._moving.close(log_dir, clean)
 
     def _close_log(self, log: PartitionLog, log_dir: LogDir, clean: bool) -> None:
         """Raises LogDirFailed. Damage that is found goes into the log's own mark: the stop is unclean for this log

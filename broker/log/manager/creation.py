@@ -18,8 +18,9 @@ from broker.log.manager.open_logs import OpenLogs
 from broker.log.manager.topic_settings import TopicSettings
 from broker.log.manager.unclean_logs import UncleanLogs
 from broker.log.recovery.loader import load
-from broker.model.ids import TopicPartition
+from broker.model.ids import Offset, TopicPartition
 
+_PREFERENCES_MAX = 10_000
 MADE_ANEW = "the log was made anew for a partition that is not new"
 
 
@@ -34,6 +35,14 @@ class LogCreation:
         self._unclean = unclean
         self._settings = settings
         self._environment = environment
+        self._preferred: dict[TopicPartition, str] = {}
+
+    def prefer(self, topic_partition: TopicPartition, path: str) -> None:
+        """Make this log, once it is to be made, in the dir with this path. Source: LogManager.preferredLogDirs."""
+        self._preferred.pop(topic_partition, None)
+        self._preferred[topic_partition] = path
+        if len(self._preferred) > _PREFERENCES_MAX:
+            del self._preferred[next(iter(self._preferred))]
 
     def find_or_make(self, topic_partition: TopicPartition, topic_id: str, *, new: bool) -> PartitionLog:
         """topic_id: as Kafka prints it, "" when unknown. new: this broker never had that log.
@@ -64,14 +73,15 @@ class LogCreation:
         tp = topic_partition
         self._dirs.check_any()
         working = self._dirs.working
-        log_dir = min(working, key=lambda candidate: len(candidate.logs))
+        preferred = self._preferred.pop(tp, None)
+        log_dir = min(working, key=lambda candidate: (candidate.path != preferred, len(candidate.logs)))
         for other in working:
             if other is not log_dir:
                 guard(other, other.sync_deletions)
         # A log made anew under a deleted one's name must not inherit its offsets in a crash.
         log_dir.forget_checkpoints(tp)
         try:
-            log = self._make_files(tp, topic_id, log_dir, unclean)
+            log = self.make_files(tp, topic_id, log_dir, log_dir.file(str(tp)), unclean)
         except OSError as error:
             raise log_dir.fail(error) from error
         self._logs.add(tp, log, log_dir)
@@ -82,11 +92,21 @@ class LogCreation:
         log_dir.remember_end(tp, log.staged_end_offset)
         return log
 
-    def _make_files(self, tp: TopicPartition, topic_id: str, log_dir: LogDir, unclean: str) -> PartitionLog:
-        """Raises OSError."""
+    def make_files(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: str,
+        log_dir: LogDir,
+        path: str,
+        unclean: str = "",
+        *,
+        log_start: Offset = 0,
+        has_holes: bool = False,
+    ) -> PartitionLog:
+        """A folder of this path in log_dir, with an empty log in it that nobody knows yet. Raises OSError."""
+        tp = topic_partition
         if parse_partition_dir(str(tp)) != tp:
             raise ValueError(f"no partition is called {tp!r}")
-        path = log_dir.file(str(tp))
         os.mkdir(path)
         if unclean:
             # The mark comes first: wherever a crash ends this, an empty log must not look like a complete one.
@@ -98,5 +118,8 @@ class LogCreation:
             )
         checkpoints.write_atomically(f"{path}/{checkpoints.LEADER_EPOCHS}", checkpoints.format_epochs([]), sync=False)
         config = self._settings.of(tp.topic)
-        log, _ = load(tp, log_dir, path, config, self._environment, clean=True, recovery_point=0, log_start=0)
+        log, _ = load(
+            tp, log_dir, path, config, self._environment,
+            clean=True, recovery_point=0, log_start=log_start, has_holes=has_holes,
+        )  # fmt: skip
         return log

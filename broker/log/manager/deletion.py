@@ -71,7 +71,7 @@ class LogDeletion:
             log.durability.discard()
             log.cleaning.call_off()
         gone = [log_dir for log_dir in places if tp in self._logs.offline and not os.path.isdir(log_dir.file(str(tp)))]
-        renamed = [self._rename(tp, log_dir, name) for log_dir in places if log_dir not in gone]
+        renamed = [self._rename(log_dir, str(tp), name) for log_dir in places if log_dir not in gone]
         self._logs.remove(tp, places)
         self._unclean.forget(tp)
         self._checkpointing.forget(tp)
@@ -83,10 +83,18 @@ class LogDeletion:
             log_dir.forget_checkpoints(tp)
         return places
 
-    def _rename(self, tp: TopicPartition, log_dir: LogDir, name: str) -> str:
+    def discard(self, topic_partition: TopicPartition, log_dir: LogDir, before: str, log: PartitionLog | None) -> None:
+        """Delete a folder, with this name until now, that is not the partition's log (any more): as `delete`.
+
+        log: what is open in it. Raises LogDirFailed.
+        """
+        path = self._rename(log_dir, before, deleted_dir_name(topic_partition))
+        self._close_later(path, log, self._settings.of(topic_partition.topic).file_delete_delay_ms)
+
+    def _rename(self, log_dir: LogDir, before: str, name: str) -> str:
         """The path that the folder has from now on. Raises LogDirFailed."""
         path = log_dir.file(name)
-        log_dir.run(lambda: os.rename(log_dir.file(str(tp)), path))
+        log_dir.run(lambda: os.rename(log_dir.file(before), path))
         log_dir.has_unsynced_deletions = True
         return path
 
@@ -123,7 +131,7 @@ class LogDeletion:
         folder, name = os.path.split(path)
         tp = parse_set_aside_dir(name)
         (log_dir,) = (log_dir for log_dir in self._dirs if log_dir.path == folder)
-        if log_dir.failed is None and tp is not None and tp not in self._logs.homes:
+        if log_dir.failed is None and tp is not None and not log_dir.holds(tp):
             with contextlib.suppress(LogDirFailed):
                 log_dir.forget_checkpoints(tp)
         return log_dir.failed is None

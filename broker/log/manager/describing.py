@@ -34,6 +34,10 @@ class LogDescribing:
         known = self._logs.by_partition
         chosen = known if wanted is None else [one for one in dict.fromkeys(wanted) if one in known]
         of_dir: dict[str, list[LogInDir]] = {log_dir.path: [] for log_dir in self._dirs}
+        for log_dir in self._dirs.working:
+            for topic_partition, copy in log_dir.futures.items():
+                if isinstance(copy, PartitionLog) and (wanted is None or topic_partition in wanted):
+                    of_dir[log_dir.path].append(LogInDir(topic_partition, _size(copy), copy.log_end_offset, True))
         for topic_partition in chosen:
             log = known[topic_partition]
             home = self._logs.homes[topic_partition]

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from broker.log.environment import Environment
-from broker.log.files import checkpoints, run_mark, unclean_shutdown
+from broker.log.files import checkpoints, moved_mark, run_mark, unclean_shutdown
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.log.files.log_dir import LogDir
-from broker.log.files.names import is_deleted_dir, is_stray_dir, parse_partition_dir
+from broker.log.files.moved_mark import Moved
+from broker.log.files.names import is_deleted_dir, is_stray_dir, parse_future_dir, parse_partition_dir
 from broker.log.files.run_mark import LastRun
 from broker.log.log import PartitionLog
 from broker.log.manager.checkpointing import Checkpointing
 from broker.log.manager.deletion import LogDeletion
 from broker.log.manager.log_dirs import LogDirs, guard
+from broker.log.manager.moving import LogMoving
 from broker.log.manager.open_logs import OpenLogs
 from broker.log.manager.topic_settings import TopicSettings
 from broker.log.manager.unclean_logs import UncleanLogs
@@ -70,6 +72,16 @@ class _LastStop:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A folder `….<32 hex>-future`, and what its dir says of the last stop."""
+
+    log_dir: LogDir
+    topic_partition: TopicPartition
+    name: str
+    stop: _LastStop
+
+
 class LogLoading:
     """Opens all that is in the log dirs, once."""
 
@@ -81,6 +93,7 @@ class LogLoading:
         settings: TopicSettings,
         checkpointing: Checkpointing,
         deletion: LogDeletion,
+        moving: LogMoving,
         environment: Environment,
     ) -> None:
         self.reports: list[RecoveryReport] = []
@@ -92,6 +105,8 @@ class LogLoading:
         self._settings = settings
         self._checkpointing = checkpointing
         self._deletion = deletion
+        self._moving = moving
+        self._copies: list[_Copy] = []
         self._environment = environment
 
     def load_all(self, threads: int) -> None:
@@ -99,6 +114,8 @@ class LogLoading:
         folders = self._find_folders()
         for log_dir in self._dirs:
             guard(log_dir, partial(self._load_dir, log_dir, threads, folders))
+        for copy in self._copies:
+            guard(copy.log_dir, partial(self._resume, copy))
         for log_dir in self._dirs:
             self._add_missing(log_dir)
 
@@ -119,12 +136,29 @@ class LogLoading:
 
         for log_dir in self._dirs.working:
             guard(log_dir, partial(look, log_dir))
+        for tp, paths in folders.items():
+            if len(paths) > 1:
+                folders[tp] = self._without_outdated(tp, paths)
         return folders
+
+    def _without_outdated(self, tp: TopicPartition, paths: list[str]) -> list[str]:
+        """Of the folders of one partition those whose log no copy has replaced; the others are deleted, where one
+        alone is left.
+        """
+        working = {log_dir.path: log_dir for log_dir in self._dirs.working}
+        outdated = [path for path in paths if moved_mark.judge(path, working) is Moved.REPLACED]
+        if len(paths) - len(outdated) != 1:
+            return paths
+        for path in outdated:
+            log_dir = working[os.path.dirname(path)]
+            _logger.warning("%s: %s is deleted: %s has its log", tp, path, moved_mark.read(path))
+            guard(log_dir, partial(self._deletion.discard, tp, log_dir, str(tp), None))
+        return [path for path in paths if path not in outdated]
 
     def _load_dir(self, log_dir: LogDir, threads: int, folders: Folders) -> None:
         """Raises OSError, LogDirFailed."""
         stop = self._read_last_stop(log_dir)
-        found = self._sort_folders(log_dir, folders)
+        found = self._sort_folders(log_dir, folders, stop)
         opened = _map(lambda tp: self._open(tp, found[tp], log_dir, stop), list(found), threads)
         for tp, loaded in zip(found, opened, strict=True):
             if isinstance(loaded, CorruptLog):
@@ -149,7 +183,7 @@ class LogLoading:
         log_dir.cleaner_offsets.load(log_dir.read_offsets(CLEANER_OFFSETS)[0])
         return _LastStop(last_run, epoch, recovery_points, points_are_whole, log_starts, high_watermarks)
 
-    def _sort_folders(self, log_dir: LogDir, folders: Folders) -> dict[TopicPartition, str]:
+    def _sort_folders(self, log_dir: LogDir, folders: Folders, stop: _LastStop) -> dict[TopicPartition, str]:
         """The folders of partitions that are in no other dir; deletions that a stop interrupted go on."""
         found: dict[TopicPartition, str] = {}
         for entry in sorted(os.scandir(log_dir.path), key=lambda entry: entry.name):
@@ -163,6 +197,8 @@ class LogLoading:
                     "%s is the log of a topic id that was replaced, and no request deleted it; remove it by hand",
                     entry.path,
                 )
+            elif (copied := parse_future_dir(entry.name)) is not None:
+                self._copies.append(_Copy(log_dir, copied, entry.name, stop))
             elif tp is None:
                 _logger.warning("%s is no partition's folder and is left alone", entry.path)
             elif len(folders.get(tp, ())) > 1:
@@ -175,6 +211,7 @@ class LogLoading:
     def _open(self, tp: TopicPartition, path: str, log_dir: LogDir, stop: _LastStop) -> Loaded:
         """On any thread. Raises OSError."""
         try:
+            self._settle_mark(tp, path)
             unclean_shutdown.mark_half_made(path)
             # A log that was found damaged is checked as after a crash, even after clean stops since.
             damaged = unclean_shutdown.is_damaged(path)
@@ -188,6 +225,39 @@ class LogLoading:
             )  # fmt: skip
         except CorruptLog as error:
             return error
+
+    def _settle_mark(self, tp: TopicPartition, path: str) -> None:
+        """A copy was about to take this log's place: did it? Raises CorruptLog where nobody knows, OSError."""
+        if not moved_mark.read(path):
+            return
+        moved = moved_mark.judge(path, [log_dir.path for log_dir in self._dirs.working])
+        if moved is Moved.UNKNOWN:
+            raise CorruptLog(tp, path, f"its log may have been moved to {moved_mark.read(path)}, whose dir is away")
+        if moved is Moved.REPLACED and not unclean_shutdown.read_mark(path):
+            unclean_shutdown.leave_mark(path, f"it was moved to {moved_mark.read(path)}, which is gone")
+            unclean_shutdown.sync_mark(path)
+        moved_mark.remove(path)
+
+    def _resume(self, copy: _Copy) -> None:
+        """Go on with a move. Raises OSError, LogDirFailed."""
+        log_dir, tp, stop = copy.log_dir, copy.topic_partition, copy.stop
+        current = self._logs.get(tp)
+
+        def opened() -> PartitionLog:
+            log, _ = load(
+                tp, log_dir, log_dir.file(copy.name), self._settings.of(tp.topic), self._environment,
+                clean=stop.clean, recovery_point=stop.recovery_points.get(tp, 0), log_start=stop.log_starts.get(tp, 0),
+                has_holes=current is not None and current.has_holes,
+                host_lived=stop.clean or stop.run.same_kernel,
+                point_is_lost=tp not in stop.recovery_points and not stop.points_are_whole,
+            )  # fmt: skip
+            return log
+
+        if not self._moving.resume(tp, log_dir, copy.name, opened) and self._logs.homes.get(tp) is not log_dir:
+            # The lines were about the copy: no log is missing here.
+            log_dir.checkpointed_recovery_points.pop(tp, None)
+            log_dir.checkpointed_high_watermarks.pop(tp, None)
+            log_dir.checkpointed_log_starts.pop(tp, None)
 
     def _keep_offline(self, tp: TopicPartition, path: str, log_dir: LogDir, damage: CorruptLog) -> None:
         """Raises OSError."""

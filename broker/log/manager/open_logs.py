@@ -75,6 +75,11 @@ class OpenLogs:
             # A later start, which may find another cleanup.policy, has to know that offsets may be missing.
             log.allow_holes()
 
+    def move(self, topic_partition: TopicPartition, log: PartitionLog, log_dir: LogDir) -> None:
+        """Note that another log, in another dir, is open in the place of the one that was."""
+        del self.homes[topic_partition].logs[topic_partition]
+        self.add(topic_partition, log, log_dir)
+
     def add_offline(self, topic_partition: TopicPartition, damage: CorruptLog, log_dir: LogDir) -> None:
         """Count a log that is damaged as one of this dir; it is neither read nor written until it is made anew."""
         self.offline[topic_partition] = damage

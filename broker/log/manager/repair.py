@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from broker.log.environment import Environment
+from broker.log.files import moved_mark
 from broker.log.files.log_dir import LogDir
 from broker.log.log import PartitionLog
 from broker.log.manager.checkpointing import Checkpointing
@@ -96,4 +97,6 @@ class LogRepair:
             has_holes=tp in log_dir.cleaner_offsets,
         )  # fmt: skip
         self._unclean.mark_folder(tp, path, f"damage was cut: {self._logs.offline[tp]}")
+        # Where a copy may have taken its place, in a dir that is away: this one is the partition's log again.
+        moved_mark.remove(path)
         return log, report

@@ -1,6 +1,6 @@
 """DescribeLogDirs and AlterReplicaLogDirs. Loop thread.
 
-Replicas are not moved between log dirs here: a request for that is refused, unless the replica is where it is wanted.
+A request for a move is answered once the move has begun; `runtime.replicas.moves` carries it out.
 Source: kafka.server.ReplicaManager (describeLogDirs, alterReplicaLogDirs); KIP-113, KIP-827.
 """
 
@@ -12,9 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
+from broker.core.admin.replica_moves import Found, decide
 from broker.model.ids import TopicPartition
 from broker.model.log_dir_info import DiskSpace, LogDirInfo, LogInDir
-from broker.runtime.admin.ports import DescribedDirs
+from broker.model.log_errors import LogDirFailed
+from broker.runtime.admin.ports import DescribedDirs, MovedReplicas
+from broker.runtime.coordinators.slices import UNITS_PER_TURN, in_slices
+from broker.runtime.ports import Loop
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.decoding import decode_or_refuse
 from broker.runtime.requests.request import Request, respond
@@ -37,14 +41,20 @@ _log = logging.getLogger("broker.admin")
 
 _UNKNOWN_SPACE = DiskSpace(-1, -1)
 _NO_LAG = -1
+_UNITS_OF_A_MOVE = UNITS_PER_TURN // 4
+"""A folder and some files are made, or renamed."""
 
 
 class LogDirHandlers:
     """See the module."""
 
-    def __init__(self, configured: Sequence[str], dirs: DescribedDirs, replicas: Replicas) -> None:
+    def __init__(
+        self, configured: Sequence[str], dirs: DescribedDirs, replicas: Replicas, moves: MovedReplicas, loop: Loop
+    ) -> None:
         """configured: log.dirs as the settings have them; requests may name a dir so, or as it is described."""
         self._dirs = dirs
+        self._moves = moves
+        self._loop = loop
         self._replicas = replicas
         self._names = {os.path.abspath(path): os.path.realpath(path) for path in configured}
         self._names |= {path: path for path in self._names.values()}
@@ -83,11 +93,16 @@ class LogDirHandlers:
 
     def _partition(self, log: LogInDir) -> DescribeLogDirsPartition:
         replica = self._replicas.by_partition.get(log.topic_partition)
-        lag = _NO_LAG if replica is None or replica.offline else max(replica.high_watermark - log.end_offset, 0)
-        return DescribeLogDirsPartition(log.topic_partition.partition, log.size, lag, False)
+        if replica is None or replica.offline:
+            lag = _NO_LAG
+        elif log.is_future:
+            lag = replica.log.log_end_offset - log.end_offset
+        else:
+            lag = max(replica.high_watermark - log.end_offset, 0)
+        return DescribeLogDirsPartition(log.topic_partition.partition, log.size, lag, log.is_future)
 
     def handle_alter_replica_log_dirs(self, request: Request) -> None:
-        """Respond at once. A dir that is not configured: LOG_DIR_NOT_FOUND; a move: UNSUPPORTED_VERSION."""
+        """Respond once every move has begun, some in a turn; an error for each replica, as Kafka has them."""
         body = decode_or_refuse(request, AlterReplicaLogDirsRequest)
         if body is None:
             return
@@ -97,28 +112,47 @@ class LogDirHandlers:
             for topic in log_dir.topics
             for index in topic.partitions
         }
-        infos = {info.path: info for info in self._dirs.describe_dirs(asked)}
-        here = {log.topic_partition: info.path for info in infos.values() for log in info.logs}
-        errors = [(one, self._error(one, path, infos, here.get(one))) for one, path in asked.items()]
-        refused = sum(error is ErrorCode.UNSUPPORTED_VERSION for _, error in errors)
-        if refused:
-            _log.warning(
-                "AlterReplicaLogDirs: %d replicas stay where they are: none is moved between log dirs", refused
-            )
-        respond(request, _results(errors).encode(request.api_version))
+        errors: list[tuple[TopicPartition, ErrorCode]] = []
 
-    def _error(
-        self, topic_partition: TopicPartition, path: str, infos: Mapping[str, LogDirInfo], home: str | None
-    ) -> ErrorCode:
-        target = self._names.get(path)
-        if target is None or target not in infos:
-            return ErrorCode.LOG_DIR_NOT_FOUND
+        def alter(item: tuple[TopicPartition, str]) -> int:
+            topic_partition, path = item
+            before = topic_partition in self._moves.targets
+            errors.append((topic_partition, self._alter(topic_partition, self._names.get(path, path))))
+            return 1 if before is (topic_partition in self._moves.targets) else _UNITS_OF_A_MOVE
+
+        def reply() -> None:
+            respond(request, _results(errors).encode(request.api_version))
+
+        in_slices(self._loop, iter(asked.items()), alter, reply)
+
+    def _alter(self, topic_partition: TopicPartition, path: str) -> ErrorCode:
+        works = {info.path: info.works for info in self._dirs.describe_dirs(())}
         replica = self._replicas.by_partition.get(topic_partition)
-        if not infos[target].works or (replica is not None and replica.offline):
+        found = Found(
+            works.get(path),
+            all(works.values()),
+            replica is not None and replica.offline,
+            None if replica is None else self._moves.home(topic_partition),
+            self._moves.targets.get(topic_partition),
+            ErrorCode.NONE if replica is not None else self._replicas.unhosted_error(*topic_partition),
+        )
+        decision = decide(topic_partition, path, found)
+        if decision.error is not ErrorCode.NONE:
+            _log.warning(
+                "AlterReplicaLogDirs: %s is not moved to %.300s: %s", topic_partition, path, decision.error.name
+            )
+        try:
+            if decision.cancels:
+                _log.info("%s: its move to %s is cancelled", topic_partition, found.target)
+                self._moves.cancel(topic_partition)
+            if decision.prefers:
+                self._moves.prefer(topic_partition, path)
+            if decision.begins:
+                self._moves.begin(topic_partition, path)
+        except LogDirFailed as failure:
+            _log.error("%s: not moved to %s: %s", topic_partition, path, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if replica is None or home is None:
-            return ErrorCode.REPLICA_NOT_AVAILABLE
-        return ErrorCode.NONE if home == target else ErrorCode.UNSUPPORTED_VERSION
+        return decision.error
 
 
 def _results(errors: Iterable[tuple[TopicPartition, ErrorCode]]) -> AlterReplicaLogDirsResponse:

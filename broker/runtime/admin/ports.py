@@ -26,6 +26,31 @@ class DescribedDirs(Protocol):
         ...
 
 
+class MovedReplicas(Protocol):
+    """Moves of replicas between the log dirs of this broker."""
+
+    @property
+    def targets(self) -> Mapping[TopicPartition, str]:
+        """Of each move under way the path of the dir into which it goes."""
+        ...
+
+    def home(self, topic_partition: TopicPartition) -> str | None:
+        """The dir that the partition's log is in, None where there is no such log."""
+        ...
+
+    def begin(self, topic_partition: TopicPartition, path: str) -> None:
+        """Begin to move a replica that is here and is not moving. Raises LogDirFailed."""
+        ...
+
+    def cancel(self, topic_partition: TopicPartition) -> None:
+        """Give its move up. Raises LogDirFailed."""
+        ...
+
+    def prefer(self, topic_partition: TopicPartition, path: str) -> None:
+        """Make its log there, once it is to be made."""
+        ...
+
+
 class PartitionStore(Protocol):
     """Topics, to add partitions."""
 

@@ -17,6 +17,7 @@ from broker.core.admin.alter_configs import (
     DYNAMIC,
     FOLLOWER_RATE,
     LEADER_RATE,
+    LOG_DIRS_RATE,
     THROTTLE_RATES,
     differs_between_brokers,
 )
@@ -73,6 +74,12 @@ class DynamicConfig:
         merged = {**self.of_all, **self.own}
         leader, follower = merged.get(LEADER_RATE), merged.get(FOLLOWER_RATE)
         return (None if leader is None else int(leader), None if follower is None else int(follower))
+
+    @property
+    def log_dirs_rate(self) -> int | None:
+        """Bytes per second that may move between this broker's log dirs; None: any number."""
+        rate = {**self.of_all, **self.own}.get(LOG_DIRS_RATE)
+        return None if rate is None else int(rate)
 
     def read_first(self) -> None:
         """Before the loop runs; blocks. Raises StoreUnavailable."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from broker.model.ids import Offset, TopicPartition
 from broker.model.log_errors import CorruptLog
@@ -15,13 +15,15 @@ _logger = logging.getLogger(__name__)
 class CleanableReplicas:
     """The replicas of one broker. Implements `broker.log.cleaner.schedule.Replicas`."""
 
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, replicas: Replicas, is_moving: Callable[[TopicPartition], bool]) -> None:
+        """is_moving: its log is being copied to another log dir, and must not lose records meanwhile."""
         self._replicas = replicas
+        self._is_moving = is_moving
 
     def last_stable_offset(self, topic_partition: TopicPartition) -> Offset | None:
-        """None where the broker has no such replica, or its log is offline: it is not cleaned."""
+        """None where the broker has no such replica, or its log is offline or moving: it is not cleaned."""
         replica = self._replicas.by_partition.get(topic_partition)
-        if replica is None or replica.offline:
+        if replica is None or replica.offline or self._is_moving(topic_partition):
             return None
         return replica.last_stable_offset
 

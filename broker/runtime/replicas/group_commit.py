@@ -30,6 +30,7 @@ class GroupCommit:
         self._event_log = event_log
         self._on_follower_flushed = on_follower_flushed
         self._due: list[Replica] = []
+        self._held: set[int] = set()
         self.behind: dict[int, Replica] = {}
 
     def note(self, replica: Replica) -> None:
@@ -45,6 +46,17 @@ class GroupCommit:
     def forget(self, replica: Replica) -> None:
         """It is offline or gone."""
         self.behind.pop(id(replica), None)
+        self._held.discard(id(replica))
+
+    def hold(self, replica: Replica) -> None:
+        """Begin no flush of its log until `release`: another log is about to take its place."""
+        self._held.add(id(replica))
+
+    def release(self, replica: Replica) -> None:
+        """Undo `hold`; what came meanwhile is flushed in this turn."""
+        if id(replica) in self._held:
+            self._held.discard(id(replica))
+            self.note(replica)
 
     def finish_turn(self) -> None:
         """After the turn's writes: begin the flushes that are due, one per log at a time."""
@@ -52,7 +64,7 @@ class GroupCommit:
             return
         due, self._due = self._due, []
         for replica in due:
-            if id(replica) in self.behind:
+            if id(replica) in self.behind and id(replica) not in self._held:
                 try:
                     replica.log.commit(partial(self._flushed, replica))
                 except (LogDirFailed, CorruptLog) as failure:
@@ -66,7 +78,7 @@ class GroupCommit:
         if self._event_log is not None:
             self._event_log.emit("flush", p=replica.name, upto=flushed)
         if flushed >= replica.log.log_end_offset:
-            self.forget(replica)
+            self.behind.pop(id(replica), None)
         else:
             self.note(replica)
         role = replica.partition.role

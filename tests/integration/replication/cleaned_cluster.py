@@ -35,7 +35,7 @@ def compacted_cluster(folder: Path) -> DiskCluster:
 
 def cleaner_of(cluster: DiskCluster, i: int, runner: HereRunner | None = None) -> LogCleaner:
     node = cluster.nodes[i]
-    replicas = CleanableReplicas(node.up.replicas)
+    replicas = CleanableReplicas(node.up.replicas, lambda _: False)
     return LogCleaner(
         node.store,  # type: ignore[arg-type]
         replicas,

@@ -1,4 +1,4 @@
-"""DescribeLogDirs and AlterReplicaLogDirs: what lies where, and that nothing is moved."""
+"""DescribeLogDirs and AlterReplicaLogDirs: what lies where, and what is moved."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from broker.model.ids import TopicPartition
 from broker.model.log_dir_info import DiskSpace, LogDirInfo, LogInDir
+from broker.model.log_errors import LogDirFailed
 from broker.runtime.admin.log_dirs import LogDirHandlers
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.request import Request
@@ -28,6 +29,7 @@ from broker.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
 )
 from broker.wire.schema import Message
+from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import FakeSlot
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -52,15 +54,50 @@ class Dirs:
         self.tell = lambda: then(self.spaces)
 
 
+class Moves:
+    """Satisfies `MovedReplicas`. did: what was asked for, in order."""
+
+    def __init__(self) -> None:
+        self.targets: dict[TopicPartition, str] = {}
+        self.did: list[str] = []
+        self.failure: LogDirFailed | None = None
+
+    def home(self, topic_partition: TopicPartition) -> str | None:
+        return A
+
+    def begin(self, topic_partition: TopicPartition, path: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.did.append(f"begin {topic_partition} {path}")
+        self.targets[topic_partition] = path
+
+    def cancel(self, topic_partition: TopicPartition) -> None:
+        self.did.append(f"cancel {topic_partition}")
+        del self.targets[topic_partition]
+
+    def prefer(self, topic_partition: TopicPartition, path: str) -> None:
+        self.did.append(f"prefer {topic_partition} {path}")
+
+
 class Asking:
     def __init__(self) -> None:
         self.dirs = Dirs()
+        self.moves = Moves()
+        self.loop = FakeLoop()
         self.replicas = {
-            T0: SimpleNamespace(offline=False, high_watermark=9),
-            T1: SimpleNamespace(offline=False, high_watermark=9),
+            T0: SimpleNamespace(offline=False, high_watermark=9, log=SimpleNamespace(log_end_offset=11)),
+            T1: SimpleNamespace(offline=False, high_watermark=9, log=SimpleNamespace(log_end_offset=11)),
         }
-        replicas = cast(Replicas, SimpleNamespace(by_partition=self.replicas))
-        self.handlers = LogDirHandlers([A, B, BROKEN], self.dirs, replicas)
+        self.registry = cast(
+            Replicas,
+            SimpleNamespace(
+                by_partition=self.replicas,
+                unhosted_error=lambda topic, _: (
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER if topic == "u" else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                ),
+            ),
+        )
+        self.handlers = LogDirHandlers([A, B, BROKEN], self.dirs, self.registry, self.moves, self.loop)
 
     def _ask(self, handle: Callable[[Request], None], message: Message, version: int) -> tuple[FakeSlot, int]:
         slot, flexible = FakeSlot(), version >= FLEXIBLE_FROM[message.API]
@@ -119,12 +156,45 @@ def test_dir_whose_space_is_not_said_has_an_error(asking: Asking) -> None:
     assert [one.error_code for one in asking.describe(None).results] == [56, 0, 56]
 
 
+def test_copy_on_its_way_is_told_with_what_it_lacks(asking: Asking) -> None:
+    asking.dirs.logs[B] = [LogInDir(T0, 5, 4, True), LogInDir(U0, 5, 4, True)]
+    _, b, _ = asking.describe(None).results
+    assert [(topic.name, topic.partitions) for topic in b.topics] == [
+        ("t", [DescribeLogDirsPartition(0, 5, 7, True)]),
+        ("u", [DescribeLogDirsPartition(0, 5, -1, True)]),
+    ]
+
+
 @pytest.mark.parametrize("version", [1, 2])
-def test_replica_is_not_moved_and_not_said_to_be(
-    asking: Asking, version: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert asking.alter((B, T0), (A, T1), version=version) == {T0: ErrorCode.UNSUPPORTED_VERSION, T1: 0}
-    assert "1 replicas stay where they are" in caplog.text
+def test_replica_is_moved_redirected_and_stays(asking: Asking, version: int) -> None:
+    del asking.dirs.logs[BROKEN]
+    asking.dirs.logs["/nowhere/c"] = []
+    asking.handlers = LogDirHandlers([A, B, "/nowhere/c"], asking.dirs, asking.registry, asking.moves, asking.loop)
+    assert asking.alter((B, T0), (A, T1), version=version) == {T0: 0, T1: 0}
+    assert asking.alter((B, T0), version=version) == {T0: 0}
+    assert asking.alter(("/nowhere/c", T0), version=version) == {T0: 0}
+    assert asking.alter((A, T0), version=version) == {T0: 0}
+    assert asking.moves.did == ["begin t-0 /nowhere/b", "cancel t-0", "begin t-0 /nowhere/c", "cancel t-0"]
+
+
+def test_many_moves_begin_some_in_a_turn(asking: Asking) -> None:
+    del asking.dirs.logs[BROKEN]
+    for n in range(30):
+        asking.replicas[TopicPartition("t", n)] = asking.replicas[T0]
+    topics = [AlterReplicaLogDirTopic("t", list(range(30)))]
+    message = AlterReplicaLogDirsRequest([AlterReplicaLogDir(B, topics)])
+    slot, _ = asking._ask(asking.handlers.handle_alter_replica_log_dirs, message, 2)
+    begun = [len(asking.moves.did)]
+    while slot.response is None:
+        assert asking.loop.run_soon()
+        begun.append(len(asking.moves.did))
+    assert begun == [4, 8, 12, 16, 20, 24, 28, 30]
+
+
+def test_move_into_a_dir_that_fails_then_has_kafkas_error(asking: Asking) -> None:
+    del asking.dirs.logs[BROKEN]
+    asking.moves.failure = LogDirFailed(B, 28, "no room")
+    assert asking.alter((B, T0)) == {T0: ErrorCode.KAFKA_STORAGE_ERROR}
 
 
 def test_replica_that_cannot_be_moved_anywhere_has_kafkas_error(asking: Asking) -> None:
@@ -135,18 +205,17 @@ def test_replica_that_cannot_be_moved_anywhere_has_kafkas_error(asking: Asking) 
         T1: ErrorCode.KAFKA_STORAGE_ERROR,
         U0: ErrorCode.REPLICA_NOT_AVAILABLE,
     }
+    assert asking.moves.did == ["prefer u-0 /nowhere/b"]
     assert asking.alter((BROKEN, T0), (A, TopicPartition("x", 0))) == {
         T0: ErrorCode.KAFKA_STORAGE_ERROR,
-        TopicPartition("x", 0): ErrorCode.REPLICA_NOT_AVAILABLE,
+        TopicPartition("x", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 
 
 def test_dir_may_be_named_as_in_the_settings_and_as_it_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.path.realpath", {"/link": A}.get)
     asking = Asking()
-    asking.handlers = LogDirHandlers(
-        ["/link"], asking.dirs, cast(Replicas, SimpleNamespace(by_partition=asking.replicas))
-    )
+    asking.handlers = LogDirHandlers(["/link"], asking.dirs, asking.registry, asking.moves, asking.loop)
     for path in ("/link", A):
         assert asking.alter((path, T0)) == {T0: 0}
     for path in (f"{A}/../a", "/link/", ""):

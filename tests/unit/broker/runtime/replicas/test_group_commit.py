@@ -24,3 +24,22 @@ def test_flush_that_ends_commits_what_was_written_before_it_began() -> None:
     assert result is not None
     assert result.error == 0
     assert not behind.done
+
+
+def test_log_that_is_held_is_flushed_once_it_is_released() -> None:
+    cluster = MemoryCluster(1, 1, {"flush.policy": "group-commit"})
+    cluster.settle()
+    node = cluster.nodes[1]
+    replica = node.up.replicas.by_partition[node.log.topic_partition]
+    commits = node.up.group_commit
+    commits.hold(replica)
+    held = cluster.produce(1, "while another log is about to take its place")
+    cluster.settle()
+    assert (node.log.log_end_offset, node.log.recovery_point, node.hw) == (1, 0, 0)
+    assert not held.done
+
+    commits.release(replica)
+    cluster.settle()
+
+    assert (node.log.recovery_point, node.hw) == (1, 1)
+    assert held.done

@@ -101,15 +101,18 @@ def test_topic_made_anew_keeps_its_id_and_throttle_when_the_last_of_the_old_one_
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_change_of_a_throttle_rate_alone_leaves_topics_alone(world: World, changed: bool) -> None:
+    rates: list[int | None] = []
     plane = SimpleNamespace(
+        moves=SimpleNamespace(set_rate=rates.append),
         settings=SimpleNamespace(topic_defaults={}),
         store=SimpleNamespace(update_defaults=lambda defaults: changed),
         cleaner=None,
     )
     control = SimpleNamespace(
-        dynamic=SimpleNamespace(throttle_rates=(5, None), effective=None),
+        dynamic=SimpleNamespace(throttle_rates=(5, None), log_dirs_rate=7, effective=None),
         configs=SimpleNamespace(knows=lambda topic: True),
     )
     DataPlane._on_broker_config(cast(Any, plane), cast(Any, control), world.manager)
+    assert rates == [7]
     assert len(world.throttle.told) == (ALL if changed else 0)
     assert world.replicas.visits == 0
