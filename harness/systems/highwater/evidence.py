@@ -10,13 +10,16 @@ Invariant: evidence/<node> is there whole, or not at all.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from harness.nodes.base import CommandFailed, Node
 from harness.systems.highwater.configuration import event_log_path
 
-COPY_TRIES = 3
+COPY_TRIES = 12
+PAUSE_S = 0.5
+"""Between tries: what a cleaning has replaced is deleted a while after it, and then it is quiet."""
 
 
 def collect_broker(node: Node, folder: Path) -> None:
@@ -36,12 +39,16 @@ def logs_after(node: Node, evidence: Path) -> tuple[str, str] | None:
     return None
 
 
-def collected(node: Node, evidence: Path, collect: Callable[[Node, Path], None]) -> tuple[str, str | None]:
+def collected(
+    node: Node, evidence: Path, collect: Callable[[Node, Path], None], sleep: Callable[[float], None] = time.sleep
+) -> tuple[str, str | None]:
     """(node, None or why not). `evidence/<node>` is there once it is whole; `<node>.part` is what the last attempt
     copied.
     """
     part = evidence / f"{node.name}.part"
-    for _ in range(COPY_TRIES):
+    for tried in range(COPY_TRIES):
+        if tried:
+            sleep(PAUSE_S)
         try:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True)
@@ -49,6 +56,7 @@ def collected(node: Node, evidence: Path, collect: Callable[[Node, Path], None])
             part.rename(evidence / node.name)
             return node.name, None
         except (OSError, shutil.Error, CommandFailed) as error:
-            # A running broker renames checkpoints over each other: a copy in the middle of that is made again.
+            # A running broker renames checkpoints over each other, and deletes what it has cleaned: a copy in the
+            # middle of that is made again.
             failed = f"{type(error).__name__}: {error}"
     return node.name, failed

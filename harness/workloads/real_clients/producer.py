@@ -20,8 +20,10 @@ from harness.workloads.real_clients.options import AT_MOST_ONCE
 from harness.workloads.real_clients.record import Begun, Process
 from harness.workloads.real_clients.settings import Settings
 
-OPEN_MAX = 40
-"""Records of one partition that are under way: a leader that hangs takes no partition's records but its own."""
+OPEN_MAX = 200
+"""Records of one partition that are under way: a leader that hangs takes no partition's records but its own. More than
+come within a fault, so that records are handed over during all of it.
+"""
 VALUES_EACH = 10**9
 """Values of producer n are from n times this on."""
 _NAMES = {"_MSG_TIMED_OUT": outcomes.TIMEOUT, "_TIMED_OUT": outcomes.TIMEOUT, "_TRANSPORT": outcomes.RESET}
@@ -69,11 +71,18 @@ class ProducerLoop:
                 self._make()
             self._send_one()
             due_s = max(due_s + self._gap_s * self._rng.uniform(0.5, 1.5), time.monotonic() - 0.1)
-            self._producer.poll(max(0.0, due_s - time.monotonic()))
+            self._wait_until(due_s)
             if self._broken():
                 self._finish()
         if self._producer is not None:
             self._finish()
+
+    def _wait_until(self, due_s: float) -> None:
+        """Serve callbacks meanwhile: a poll ends with the first one that comes."""
+        while True:
+            self._producer.poll(max(0.0, due_s - time.monotonic()))
+            if time.monotonic() >= due_s or self._broken():
+                return
 
     def _make(self) -> None:
         from confluent_kafka import Producer

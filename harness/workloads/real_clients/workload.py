@@ -40,7 +40,7 @@ from harness.workloads.transactions.final_phase import Topic
 from harness.workloads.transactions.plain import PlainClient
 
 OF_COMMITS = ("commit-lost", "commit-ahead")
-OF_TRANSACTIONS = ("last-stable-offset", "hanging-transaction", "transaction-offsets", "exactly-once")
+OF_TRANSACTIONS = ("hanging-transaction", "transaction-offsets", "exactly-once")
 OF_PROMISE: Mapping[str, Sequence[str]] = {
     AT_MOST_ONCE: (*OF_THE_LOG, *OF_COMMITS, "at-most-once"),
     AT_LEAST_ONCE: (*OF_THE_LOG, *OF_COMMITS, "at-least-once"),
