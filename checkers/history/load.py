@@ -19,15 +19,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers.history import schema
+from checkers.history.applications import coordination_table, processed_table
 from checkers.history.faults import SKEWS_CLOCK
 from checkers.spark.tables import address, read_table, write_table
-
-COORDINATION = (
-    *("init_producer", "add_partitions", "add_offsets", "txn_offsets", "end_txn"),
-    *("join", "sync", "heartbeat", "leave", "commit_offsets", "fetch_offsets"),
-    *("assign", "revoke", "lost"),
-)
-"""Operations that are rows of `coordination`."""
 
 ASKED = (
     *("transactional_id", "txn", "producer_id", "producer_epoch", "sequence", "resends", "sources", "commit"),
@@ -230,39 +224,6 @@ def sends_table(operations: DataFrame) -> DataFrame:
             F.get("keys", F.col("nth")).alias("key"),
             F.coalesce(F.get("tombstones", F.col("nth")), F.lit(False)).alias("tombstone"),
         )
-    )
-
-
-def coordination_table(operations: DataFrame) -> DataFrame:
-    """One row per operation of COORDINATION. asked, answered: fields of its invocation and of its completion."""
-    return operations.where(F.col("f").isin(*COORDINATION)).select(
-        "op",
-        "f",
-        "process",
-        "phase",
-        "node",
-        "reader",
-        "consumer",
-        "outcome",
-        "error",
-        "invoke_ns",
-        "complete_ns",
-        "asked",
-        "answered",
-    )
-
-
-def processed_table(operations: DataFrame) -> DataFrame:
-    """One row per value and `process` operation. promise: of its application."""
-    return operations.where(F.col("f") == "process").select(
-        "op",
-        "p",
-        F.col("asked.group").alias("group"),
-        F.col("asked.member").alias("member"),
-        "promise",
-        "invoke_ns",
-        "complete_ns",
-        F.explode("values").alias("value"),
     )
 
 

@@ -6,9 +6,9 @@ of the log can put it in place while the next is written. Runs on another thread
 The CRC of every batch is checked; a wrong one ends the cleaning, and nothing of that group is kept. A file that is
 missing, or shorter than the job says, may have been removed or cut by the log's owner meanwhile: only the owner can
 know, and checks the log again (`damage_proof`).
-Records that were aborted are neither mapped nor kept. A marker outlives every record of its transaction by one cleaning
-and by delete.retention.ms, like a tombstone; so does the entry of an aborted transaction in the index (but not the
-delete.retention.ms). The newest marker of a producer of which no batch is known stays, for its epoch.
+Records that were aborted are neither mapped nor kept. The first cleaning that passes a marker and nothing of its
+transaction drops the index's entry of it, and gives the marker a delete horizon, like a tombstone. A marker with the
+epoch of a producer of which no batch is known stays.
 Source: kafka Cleaner (LogCleaner.scala: doClean, buildOffsetMap, cleanSegments, cleanInto).
 """
 

@@ -10,11 +10,32 @@ import pytest
 
 from tests.integration.log.dumped_segment import BATCHES
 from tests.property.log.log_tools import TP, Clock, append_values, open_store
+from tests.property.log.moved_logs import Life, opened
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return str(tmp_path / "data")
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> list[str]:
+    """Two log dirs."""
+    return [str(tmp_path / "a"), str(tmp_path / "b")]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(now=1e6)
+
+
+@pytest.fixture
+def life(dirs: list[str], clock: Clock) -> Life:
+    """A log in the first dir."""
+    made = Life(opened(dirs, clock))
+    made.create()
+    made.append(20, 1)
+    return made
 
 
 @pytest.fixture

@@ -17,32 +17,9 @@ from broker.log.log_manager import LogManager
 from broker.model.log_errors import LogDirFailed
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed, records_of
 from tests.property.log.log_tools import TINY, TOPIC_ID, TP, Clock, append_values, kill, read_all
-from tests.property.log.moved_logs import Life, opened, told
+from tests.property.log.moved_logs import Life, copies, opened, told
 
 pytestmark = pytest.mark.guarantee("L3", "L6", "L8")
-
-
-@pytest.fixture
-def dirs(tmp_path: Path) -> list[str]:
-    return [str(tmp_path / "a"), str(tmp_path / "b")]
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(now=1e6)
-
-
-@pytest.fixture
-def life(dirs: list[str], clock: Clock) -> Life:
-    """A log in the first dir."""
-    made = Life(opened(dirs, clock))
-    made.create()
-    made.append(20, 1)
-    return made
-
-
-def copies(path: str) -> list[str]:
-    return [name for name in os.listdir(path) if name.endswith("-future")]
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, call: str, where: Callable[[object], bool]) -> None:

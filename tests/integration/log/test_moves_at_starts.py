@@ -9,32 +9,9 @@ import pytest
 
 from tests.property.log.compaction_tools import COMPACTED, keyed, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, read_all
-from tests.property.log.moved_logs import Life, opened
+from tests.property.log.moved_logs import Life, copies, opened
 
 pytestmark = pytest.mark.guarantee("L6", "L8")
-
-
-@pytest.fixture
-def dirs(tmp_path: Path) -> list[str]:
-    return [str(tmp_path / "a"), str(tmp_path / "b")]
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(now=1e6)
-
-
-@pytest.fixture
-def life(dirs: list[str], clock: Clock) -> Life:
-    """A log in the first dir."""
-    made = Life(opened(dirs, clock))
-    made.create()
-    made.append(20, 1)
-    return made
-
-
-def copies(path: str) -> list[str]:
-    return [name for name in os.listdir(path) if name.endswith("-future")]
 
 
 def between_the_renames(life: Life, dirs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,6 @@ pytestmark = pytest.mark.guarantee("L6")
 OTHERS = [TopicPartition("u", partition) for partition in range(2)]
 
 
-@pytest.fixture
-def dirs(tmp_path: Path) -> list[str]:
-    return [str(tmp_path / "a"), str(tmp_path / "b")]
-
-
 def opened(dirs: list[str], clock: Clock | None = None) -> LogManager:
     return LogManager(dirs, (clock or Clock()).environment(), defaults={"file.delete.delay.ms": "10"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -21,6 +22,11 @@ def opened(dirs: list[str], clock: Clock, config: Mapping[str, str] = TINY) -> L
     for log in store.logs().values():
         log.restore_producers()
     return store
+
+
+def copies(path: str) -> list[str]:
+    """Folders of copies in the dir with this path."""
+    return [name for name in os.listdir(path) if name.endswith("-future")]
 
 
 @dataclass
