@@ -115,6 +115,18 @@ class OrderedFile:
                 self._synced = ticket
 
 
+def read_mark(path: str, most: int, if_empty: str) -> str:
+    """What a mark with a text says, at most so many characters: "" without a file, if_empty where it is empty.
+
+    Raises OSError.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(most).strip() or if_empty
+    except FileNotFoundError:
+        return ""
+
+
 def format_rows(rows: Iterable[str]) -> str:
     """Version line, count line, then one row per line."""
     lines = list(rows)

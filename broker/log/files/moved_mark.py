@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection
 from enum import Enum, auto
 
-from broker.log.files.checkpoints import fsync_dir, write_atomically
+from broker.log.files.checkpoints import fsync_dir, read_mark, write_atomically
 from broker.log.files.names import remove_if_there
 
 MOVED_MARK = "moved-to"
@@ -43,11 +43,7 @@ def remove(folder: str) -> None:
 
 def read(folder: str) -> str:
     """The path of the copy, "" without a mark. Raises OSError."""
-    try:
-        with open(f"{folder}/{MOVED_MARK}", encoding="utf-8", errors="replace") as file:
-            return file.read(_PATH_MAX).strip() or "nobody knows where"
-    except FileNotFoundError:
-        return ""
+    return read_mark(f"{folder}/{MOVED_MARK}", _PATH_MAX, "nobody knows where")
 
 
 def judge(folder: str, dirs: Collection[str]) -> Moved:

@@ -84,11 +84,7 @@ def older_copy_reason(left_under: int, last_registered: int | None) -> str:
 
 def read_mark(folder: str) -> str:
     """The reason of an earlier unclean stop that has not been repaired, "" for none."""
-    try:
-        with open(f"{folder}/{UNCLEAN_MARK}", encoding="utf-8", errors="replace") as file:
-            return file.read(_REASON_MAX).strip() or "an earlier unclean stop"
-    except FileNotFoundError:
-        return ""
+    return checkpoints.read_mark(f"{folder}/{UNCLEAN_MARK}", _REASON_MAX, "an earlier unclean stop")
 
 
 def damage_reason(damage: CorruptLog) -> str:

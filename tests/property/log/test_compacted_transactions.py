@@ -114,6 +114,14 @@ class World:
         self.bench.cleaner.check()
         assert not self.bench.cleaner.uncleanable
 
+    def overwrite_and_clean(self) -> None:
+        """New values for all keys, in segments enough that all before them is cleaned."""
+        for _ in range(40):
+            self.log.append_as_leader(keyed([(b"k%d" % n, b"v" * 30) for n in range(5)]), 1)
+            self.log.write()
+        self.bench.replicas.stable = self.log.log_end_offset
+        self.bench.cleaner.check()
+
     def restart(self) -> None:
         end, stable = self.log.log_end_offset, self.log.last_stable_offset(self.log.log_end_offset)
         self.store.close(clean=True) if self.rng.random() < 0.5 else kill(self.store)
@@ -182,12 +190,8 @@ def test_marker_outlives_its_transaction_by_a_cleaning_and_the_retention_of_tomb
         world.end(7, committed)
         kinds = []
         for n in range(5):
-            for _ in range(40):
-                log.append_as_leader(keyed([(b"k%d" % (n % 5), b"v" * 30) for n in range(5)]), 1)
-                log.write()
             # The producer has gone on elsewhere: nothing of it has to stay.
-            world.bench.replicas.stable = log.log_end_offset
-            world.bench.cleaner.check()
+            world.overwrite_and_clean()
             assert world.bench.cleaner.runs == n + 1
             of_it = [header for header in headers_of(log) if header.producer_id == 7]
             kinds.append([(header.is_control, bool(header.attributes & 0x40)) for header in of_it])
@@ -207,11 +211,7 @@ def test_marker_of_a_producer_without_batches_stays_for_its_epoch() -> None:
         log.write()
         world.bench.replicas.epochs = {7: 5}
         for n in range(4):
-            for _ in range(40):
-                log.append_as_leader(keyed([(b"k%d" % (n % 5), b"v" * 30) for n in range(5)]), 1)
-                log.write()
-            world.bench.replicas.stable = log.log_end_offset
-            world.bench.cleaner.check()
+            world.overwrite_and_clean()
             assert world.bench.cleaner.runs == n + 1
             world.clock.advance(5000)
         for snapshot in Path(path).glob("*/*.snapshot"):
