@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -101,14 +100,6 @@ class Daemon:
     def tail(self, size: int = 2000) -> str:
         """The end of its output."""
         return self.output.read_text(errors="replace")[-size:] if self.output.exists() else ""
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float, pause_s: float = 0.02) -> None:

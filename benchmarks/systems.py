@@ -15,7 +15,8 @@ from pathlib import Path
 
 from benchmarks.kafka import java_for_kafka, kafka_classpath
 from benchmarks.measure.os_usage import CpuTime, cpu_time, read_bytes, rss_bytes, total
-from benchmarks.process import STOP_TIMEOUT_S, BenchmarkFailed, Daemon, free_port, wait_for
+from benchmarks.ports import free_port
+from benchmarks.process import STOP_TIMEOUT_S, BenchmarkFailed, Daemon, wait_for
 from benchmarks.zookeeper import PartitionState, ZooKeeper
 from harness.clients.connection import Address
 from harness.systems.responses import broker_responds

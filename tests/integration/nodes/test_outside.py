@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 
+from benchmarks.ports import free_port
 from harness.nodes.sandbox import sandbox_command
 from tests.support.wait import eventually
 
@@ -41,12 +42,6 @@ def echo_server() -> socket.socket:
 
     threading.Thread(target=serve, daemon=True).start()
     return listener
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def in_a_sandbox(*ports: int) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from benchmarks.ports import free_port
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import Check, Create, Delete, SetData
@@ -20,7 +21,7 @@ from broker.zk.session_file import RecordedSession
 from tests.support.proxy import Proxy
 from tests.support.thread_limit import refuse_threads
 from tests.support.wait import eventually
-from tests.support.zookeeper import ZooKeeperServer, free_port, start_zookeeper
+from tests.support.zookeeper import ZooKeeperServer, start_zookeeper
 
 pytestmark = pytest.mark.guarantee("C9", "no-thread")
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ports import free_port
 from tests.interop.streams.conftest import made
 from tests.support.brokers import Cluster, wait_until
 from tests.support.group_members import fresh
 from tests.support.kafka_jars import VERSION, maven_jars
 from tests.support.reading import read_values, stable_end
-from tests.support.zookeeper import free_port
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(500), pytest.mark.guarantee("transactions", "K1")]
 STEP_S = 150
