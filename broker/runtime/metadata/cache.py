@@ -25,6 +25,7 @@ from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, U
 _log = logging.getLogger("broker.metadata")
 
 _LEADER_DURING_DELETE = -2
+_NO_LEADER = -1
 NO_CONTROLLER = -1
 
 
@@ -86,6 +87,7 @@ class MetadataCache:
         self._forget_overrides = forget_overrides
         self._listeners: list[Callable[[], None]] = []
         self._deletion_listeners: list[Callable[[str], None]] = []
+        self._leader_listeners: list[Callable[[str, BrokerId], None]] = []
 
     @property
     def updated_epoch(self) -> int:
@@ -105,6 +107,10 @@ class MetadataCache:
         """Called with the name of each topic that is deleted, or was and is there again as another one."""
         self._deletion_listeners.append(listener)
 
+    def add_leader_listener(self, listener: Callable[[str, BrokerId], None]) -> None:
+        """Called with topic and former leader of each partition that gets another leader, or none."""
+        self._leader_listeners.append(listener)
+
     def update(self, request: UpdateMetadataRequest) -> ErrorCode:
         """Apply an UpdateMetadata; returns why it is refused, NONE where it is applied."""
         error = check_controller_epoch(request.controller_epoch, self.controller_epoch)
@@ -115,7 +121,9 @@ class MetadataCache:
         first_update = request.controller_epoch != self.controller_epoch or request.broker_epoch != self._updated_epoch
         if first_update:
             self._gone.clear()
+        former: dict[str, KnownTopic] = {}
         if first_update and request.topic_states:
+            former = dict(self.topics)
             self.topics.clear()
             self._names.clear()
         self.controller_id = request.controller_id
@@ -136,6 +144,10 @@ class MetadataCache:
                 self._repeats.log(_log, logging.ERROR, "topic", what, state.topic_name)
                 continue
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
+        for name in former.keys() & self.topics.keys():
+            now = self.topics[name].partitions
+            for index, known in former[name].partitions.items():
+                self._compare_leaders(name, known, now.get(index, known))
         if request.whole:
             for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
                 # The topic's id may come back: only a deletion rules that out, and this request may have been late.
@@ -172,11 +184,20 @@ class MetadataCache:
                 topic.partitions.pop(state.partition_index, None)
             elif known is None or _version(state) >= _version(known):
                 topic.partitions[state.partition_index] = state
+                if known is not None:
+                    self._compare_leaders(name, known, state)
         if not topic.partitions:
             if topic_id:
                 self._gone.add(topic_id)
             self._drop(name)
             self._deleted(name)
+
+    def _compare_leaders(
+        self, name: str, known: UpdateMetadataPartitionState, state: UpdateMetadataPartitionState
+    ) -> None:
+        if known.leader not in (state.leader, _NO_LEADER):
+            for listener in self._leader_listeners:
+                listener(name, known.leader)
 
     def _deleted(self, name: str) -> None:
         for listener in self._deletion_listeners:

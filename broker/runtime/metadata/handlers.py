@@ -12,12 +12,13 @@ Source: KafkaApis.handleTopicMetadataRequest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from broker.core.admin import topic_names
 from broker.model.ids import BrokerId
 from broker.runtime.metadata.cache import KnownTopic, MetadataCache
+from broker.runtime.metadata.former_leaders import FormerLeaders
 from broker.runtime.ports import Loop
 from broker.runtime.requests import authorized_operations
 from broker.runtime.requests.condition_waits import Waits
@@ -89,8 +90,10 @@ class MetadataHandlers:
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
         self._create_topic = create_topic
-        self._cached: dict[_Query, bytes] = {}
-        self._cached_of: tuple[int, frozenset[BrokerId]] = (-1, frozenset())
+        self._former_leaders = FormerLeaders(loop)
+        cache.add_leader_listener(self._former_leaders.note)
+        self._cached: dict[tuple[_Query, frozenset[BrokerId]], bytes] = {}
+        self._cached_of = -1
         self._cached_bytes = 0
 
     def handle_update_metadata(self, request: Request) -> None:
@@ -168,16 +171,16 @@ class MetadataHandlers:
 
     def _encoded(self, query: _Query) -> bytes:
         """The response about topics that are all known; the one encoded before, where nothing has changed since."""
-        current = (self._cache.generation, self._gone())
-        if self._cached_of != current:
+        if self._cached_of != self._cache.generation:
             self._forget_encoded()
-            self._cached_of = current
-        encoded = self._cached.get(query)
+            self._cached_of = self._cache.generation
+        key = (query, self._hidden(query.names))
+        encoded = self._cached.get(key)
         if encoded is None:
             encoded = self._response(query).encode(query.version)
             if len(self._cached) >= _CACHED_RESPONSES_MAX or self._cached_bytes + len(encoded) > _CACHED_BYTES_MAX:
                 self._forget_encoded()
-            self._cached[query] = encoded
+            self._cached[key] = encoded
             self._cached_bytes += len(encoded)
         return encoded
 
@@ -200,7 +203,7 @@ class MetadataHandlers:
         if query.topic_operations:
             for topic in topics:
                 topic.topic_authorized_operations = authorized_operations.ON_TOPIC
-        hidden = self._hidden(topics)
+        hidden = self._hidden(query.names)
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(broker.id, address.host, address.port, broker.rack)
@@ -213,14 +216,20 @@ class MetadataHandlers:
             cluster_authorized_operations=_on_cluster(query.cluster_operations),
         )
 
-    def _hidden(self, topics: Iterable[MetadataResponseTopic]) -> frozenset[BrokerId]:
-        """Brokers that clients need not try: they are gone, and in no office that the response names.
+    def _hidden(self, names: Sequence[str] | None) -> frozenset[BrokerId]:
+        """Brokers that clients need not try: they are gone, and in no office that a response about these topics (None:
+        all) names or named a moment ago.
 
         Their registration stays until their session ends. franz-go turns to its coordinator for as long as it is told
         of that broker.
         """
         gone = self._gone() - {self._cache.controller_id}
-        return gone and gone - {partition.leader_id for topic in topics for partition in topic.partitions}
+        if not gone:
+            return gone
+        topics = self._cache.topics
+        asked = topics.keys() if names is None else topics.keys() & names
+        leaders = {state.leader for name in asked for state in topics[name].partitions.values()}
+        return frozenset(broker for broker in gone - leaders if not self._former_leaders.led(broker, asked))
 
     def _topic(self, version: int, name: str, topic: KnownTopic | None) -> MetadataResponseTopic:
         if topic is None:

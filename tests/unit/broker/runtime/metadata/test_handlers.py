@@ -308,6 +308,33 @@ def test_brokers_whose_process_is_gone_are_listed_only_where_an_office_is_named(
     assert listed("t") == {1, 2}, "what was encoded meanwhile is not kept"
 
 
+@pytest.mark.parametrize("successor", [False, True])
+def test_broker_that_led_a_topic_until_a_moment_ago_is_listed_with_it(cache: MetadataCache, successor: bool) -> None:
+    """librdkafka forgets the partitions of a broker that a response leaves out, new leader or not."""
+    cache.update(update({"t": [partition(2, [2, 1])], "u": [partition(1, [2, 1])]}))
+    loop = FakeLoop()
+    handlers = MetadataHandlers(cache, None, loop, gone=lambda: frozenset({2}))
+
+    def listed(names: list[str] | None) -> set[int]:
+        request = MetadataRequest(None if names is None else [MetadataRequestTopic(name=name) for name in names])
+        return {
+            broker.node_id for broker in MetadataResponse.decode(9, answer_of(handlers, request.encode(9), 9)).brokers
+        }
+
+    elected = {"t": [partition(1, [2, 1], epoch=4)], "u": [partition(1, [2, 1])]}
+    if successor:
+        cache.update(update(elected, controller_epoch=2))
+    else:
+        cache.update(update({"t": elected["t"]}))
+    assert (listed(["t"]), listed(["t", "u"]), listed(None)) == ({1, 2}, {1, 2}, {1, 2})
+    assert listed(["u"]) == {1}, "it did not lead this one"
+    assert listed([]) == {1}
+    loop.advance(2999)
+    assert listed(["t"]) == {1, 2}
+    loop.advance(1)
+    assert listed(["t"]) == listed(None) == {1}
+
+
 def test_metadata_waits_for_the_controllers_first_update() -> None:
     cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
     loop = FakeLoop()
