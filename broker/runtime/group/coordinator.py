@@ -9,6 +9,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from broker.core.coordination import OFFSETS_TOPIC, partition_of
 from broker.core.group.group import Group
@@ -29,6 +31,9 @@ from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
+
+_AGAIN_MS: Final = 1000.0
+"""After tombstones for a deleted topic were not committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,6 @@ class GroupCoordinator:
         self.cache = cache
         self.loop = loop
         self._wall_ms = appender.wall_ms
-        self._cleared: Counter[str] = Counter()
-        """How many deletions of a topic are not done with here."""
         self._sources = Sources(new_member_suffix, appender.wall_ms)
         self.appends = CoordinatorAppends(
             OFFSETS_TOPIC, appender, replicas, loop, settings.commit_timeout_ms, settings.compression
@@ -134,28 +137,53 @@ class GroupCoordinator:
         """Offsets in a topic that is no more would be taken for those of a later topic of that name."""
         for partition in self.partitions.unfinished():
             partition.deleted_topics.add(topic)
-        self._remove_topics(self.all_groups(), {topic})
+        for _, partition in self.partitions.ready():
+            self._remove_topics(partition, {topic})
 
-    def _remove_topics(self, groups: Iterable[HostedGroup], topics: Collection[str]) -> None:
+    def _remove_topics(self, home: GroupPartition, topics: Collection[str]) -> None:
+        """Until all tombstones are committed nobody is given these offsets, and commits of a later topic wait."""
         being_cleared = Counter(topics)
-        self._cleared += being_cleared
+        home.being_cleared += being_cleared
+
+        def cleared() -> None:
+            home.being_cleared -= being_cleared
+
+        self._clear(list(home.groups.values()), topics, cleared)
+
+    def _clear(self, groups: list[HostedGroup], topics: Collection[str], done: Callable[[], None]) -> None:
+        """A topic is deleted once: what is not removed now, with too few replicas in sync, nobody asks for again."""
+        left: list[HostedGroup] = []
+        missing = 1  # that all groups were looked at
+
+        def one_less() -> None:
+            nonlocal missing
+            missing -= 1
+            if not missing and left:
+                self.loop.call_later(_AGAIN_MS, lambda: self._clear(left, topics, done))
+            elif not missing:
+                done()
 
         def clear(hosted: HostedGroup) -> int:
+            nonlocal missing
             if hosted.unloaded:
                 return 1
             gone = [partition for partition in hosted.offsets.recorded if partition[0] in topics]
             if gone:
-                self.remove(hosted, gone, lambda error: None)
+                missing += 1
+                self.remove(hosted, gone, partial(removed, hosted))
             return 1 + len(gone)
 
-        def cleared() -> None:
-            self._cleared -= being_cleared
+        def removed(hosted: HostedGroup, error: ErrorCode) -> None:
+            if error is not ErrorCode.NONE and not hosted.unloaded:
+                left.append(hosted)
+            one_less()
 
-        in_slices(self.loop, iter(groups), clear, cleared)
+        in_slices(self.loop, iter(groups), clear, one_less)
 
-    def is_cleared_of(self, topic: str) -> bool:
-        """Whether offsets of a topic of that name that is gone are being removed: new ones have to wait."""
-        return topic in self._cleared
+    def being_cleared(self, group_id: str) -> Collection[str]:
+        """Topics that are gone, and whose offsets are being removed where this group's are kept."""
+        home = self.partitions.loaded(self.partition_of(group_id))
+        return () if home is None else home.being_cleared
 
     def delete_group(self, hosted: HostedGroup, done: Callable[[ErrorCode], None]) -> None:
         """Remove an empty group with all its offsets; `done` gets NONE once that is committed.

@@ -5,6 +5,7 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 
@@ -17,8 +18,8 @@ from broker.runtime.group.hosted_group import HostedGroup, Surroundings
 from broker.wire.coordinator_records.scan import Found
 from broker.wire.errors import ErrorCode
 
-RemoveTopics = Callable[[Iterable[HostedGroup], Collection[str]], None]
-"""remove(groups, topics): the offsets that these groups have in these topics."""
+RemoveTopics = Callable[["GroupPartition", Collection[str]], None]
+"""remove(partition, topics): the offsets that its groups have in these topics."""
 MakeGroup = Callable[[str, GroupSnapshot | None], Group]
 """make(group id, what the log has of it): None for a group without members so far."""
 
@@ -40,6 +41,8 @@ class GroupPartition:
         self.groups: dict[str, HostedGroup] = {}
         self.deleted_topics: set[str] = set()
         """Deleted while the partition is loaded, to which their offsets come all the same."""
+        self.being_cleared: Counter[str] = Counter()
+        """How many deletions of a topic are not done with here."""
         self._remove_topics = remove_topics
         self._make_group = make_group
         self._around = around
@@ -78,7 +81,7 @@ class GroupPartition:
         self._load = GroupLoad(self.partition, self._producers)
         self._unborn = None
         if self.deleted_topics:
-            self._remove_topics(list(self.groups.values()), self.deleted_topics)
+            self._remove_topics(self, self.deleted_topics)
 
     def unload(self) -> None:
         """Let all groups go: at once as far as anybody can tell, one after another those who wait for them."""

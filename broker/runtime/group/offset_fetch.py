@@ -67,16 +67,20 @@ class OffsetFetchHandler:
         hosted = self._coordinator.find(group_id)
         if isinstance(hosted, ErrorCode):
             return _Fetched(hosted, [])
-        offsets = GroupOffsets() if hosted is None else hosted.offsets
+        nothing = GroupOffsets()
+        offsets = nothing if hosted is None else hosted.offsets
+        gone = self._coordinator.being_cleared(group_id)
         if wanted is None:
             by_topic: dict[str, list[int]] = {}
             for (topic, partition), _ in sorted(offsets.items()):
-                by_topic.setdefault(topic, []).append(partition)
+                if topic not in gone:
+                    by_topic.setdefault(topic, []).append(partition)
             wanted = list(by_topic.items())
-        return _Fetched(
-            ErrorCode.NONE,
-            [(topic, [_one(offsets, topic, partition, stable) for partition in indexes]) for topic, indexes in wanted],
-        )
+        topics = []
+        for topic, indexes in wanted:
+            found = nothing if topic in gone else offsets
+            topics.append((topic, [_one(found, topic, partition, stable) for partition in indexes]))
+        return _Fetched(ErrorCode.NONE, topics)
 
 
 def _one(offsets: GroupOffsets, topic: str, partition: int, stable: bool) -> tuple[int, CommittedOffset, ErrorCode]:

@@ -100,7 +100,7 @@ class OffsetHandlers:
             None if body.retention_time_ms == _NO_RETENTION else min(now_ms + body.retention_time_ms, _INT64_MAX)
         )
         wanted = _by_partition((topic.name, topic.partitions) for topic in body.topics)
-        errors, offsets = self._sorted_out(wanted, now_ms, expire_ms)
+        errors, offsets = self._sorted_out(body.group_id, wanted, now_ms, expire_ms)
         if not wanted:
             reply(errors)
             return
@@ -117,17 +117,18 @@ class OffsetHandlers:
         self._store(hosted, error, errors, offsets, reply, None)
 
     def _sorted_out(
-        self, wanted: Mapping[Partition, _Offset], now_ms: int, expire_ms: int | None
+        self, group_id: str, wanted: Mapping[Partition, _Offset], now_ms: int, expire_ms: int | None
     ) -> tuple[Errors, dict[Partition, CommittedOffset]]:
         """What is refused for its own sake, and what may be stored."""
         errors: Errors = {}
         offsets: dict[Partition, CommittedOffset] = {}
         metadata_max = self._coordinator.settings.offset_metadata_max
+        being_cleared = self._coordinator.being_cleared(group_id)
         for partition, entry in wanted.items():
             metadata = entry.committed_metadata or ""
             if not self._cache.has_partition(*partition):
                 errors[partition] = _UNKNOWN
-            elif self._coordinator.is_cleared_of(partition[0]):
+            elif partition[0] in being_cleared:
                 errors[partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             elif _utf16_units(metadata) > metadata_max:
                 errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -179,7 +180,7 @@ class OffsetHandlers:
             respond(request, txn_offset_commit.TxnOffsetCommitResponse(topics=topics).encode(request.api_version))
 
         wanted = _by_partition((topic.name, topic.partitions) for topic in body.topics)
-        errors, offsets = self._sorted_out(wanted, self._wall_ms(), None)
+        errors, offsets = self._sorted_out(body.group_id, wanted, self._wall_ms(), None)
 
         def verified(error: ErrorCode) -> None:
             # The answer may have come from another broker: all is looked up anew.

@@ -262,6 +262,54 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_loaded_takes_them_along(w
     assert world.committed() == (-1, OK)
 
 
+def delete_topic(world: GroupWorld) -> None:
+    world.cache.update(update({TOPIC: [partition(-2, [1], index=i, epoch=9) for i in range(3)]}))
+    world.settle()
+
+
+def make_topic_anew(world: GroupWorld) -> None:
+    world.cache.update(update({TOPIC: [partition(1, [1])]}, topic_id="AAAAAAAAAAAAAAAAAAAAAg"))
+
+
+def test_offsets_of_a_deleted_topic_are_shown_to_nobody_while_they_are_removed(world: GroupWorld) -> None:
+    world.commit(1)
+    world.committing = False
+    delete_topic(world)
+    make_topic_anew(world)
+    assert world.committed() == (-1, OK)
+    everything = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+    assert world.ask(everything, 8, OffsetFetchResponse).groups[0].topics == []
+    assert commit_error(world.commit(0)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    world.committing = True
+    world.settle()
+    assert commit_error(world.commit(0)) is OK
+    assert world.committed() == (0, OK)
+
+
+@pytest.mark.parametrize("in_doubt", [True, False])
+def test_offsets_of_a_deleted_topic_are_removed_also_where_it_takes_long(world: GroupWorld, in_doubt: bool) -> None:
+    """The tombstones are not replicated in time, or not even appended, as this broker may have been deposed."""
+    world.commit(1)
+    world.commit(2, 1)
+    if in_doubt:
+        world.committing = False
+    else:
+        world.replicas.set_session_deadline_passed(True)
+    delete_topic(world)
+    make_topic_anew(world)
+    world.advance(2 * COMMIT_TIMEOUT_MS)
+    world.committing = True
+    world.replicas.set_session_deadline_passed(False)
+    assert world.committed() == (-1, OK)
+    world.advance(COMMIT_TIMEOUT_MS)
+    assert commit_error(world.commit(0, 0, group="other")) is OK
+    world.resign()
+    world.lead()
+    assert world.committed() == (-1, OK)
+    assert world.committed(1) == (-1, OK)
+    assert world.committed(group="other") == (0, OK)
+
+
 def lead_with_open_transaction(world: GroupWorld, offset: int, producer: int = 7) -> None:
     """The coordinator before has taken the offset as part of a transaction that is still open."""
     world.resign()
