@@ -181,9 +181,14 @@ class OffsetHandlers:
 
         wanted = _by_partition((topic.name, topic.partitions) for topic in body.topics)
         errors, offsets = self._sorted_out(body.group_id, wanted, self._wall_ms(), None)
+        topic_ids = {topic: self._cache.topic_id(topic) for topic, _ in offsets}
 
         def verified(error: ErrorCode) -> None:
             # The answer may have come from another broker: all is looked up anew.
+            for partition in [p for p in offsets if not self._is_there_still(p, topic_ids[p[0]])]:
+                # The offsets of the topic have been removed, and nobody would come for one more.
+                del offsets[partition]
+                errors[partition] = _UNKNOWN
             if error is ErrorCode.TRANSACTION_ABORTABLE and request.api_version < _ABORTABLE_FROM:
                 error = ErrorCode.INVALID_TXN_STATE
             hosted: HostedGroup | ErrorCode = error
@@ -207,6 +212,9 @@ class OffsetHandlers:
         else:
             partition = (OFFSETS_TOPIC, self._coordinator.partition_of(body.group_id))
             self._verifier.verify(body.transactional_id, body.producer_id, body.producer_epoch, partition, verified)
+
+    def _is_there_still(self, partition: Partition, topic_id: str) -> bool:
+        return self._cache.has_partition(*partition) and self._cache.topic_id(partition[0]) == topic_id
 
     # -- OffsetDelete ----------------------------------------------------------------------------------------------
 

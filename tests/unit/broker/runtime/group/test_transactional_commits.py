@@ -14,17 +14,20 @@ from broker.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.support.group_world import TOPIC, GroupWorld, answer
+from tests.support.group_world import PARTITIONS, TOPIC, GroupWorld, answer
 from tests.support.memory_node import FakeSlot
+from tests.support.metadata_updates import NEW_ID, partition, update
 
 PRODUCER = 7
 
 
 class Verifier:
-    """Answers at once; `asked`: (transactional id, producer id, epoch, partition)."""
+    """Answers at once, or when `answer` is called; `asked`: (transactional id, producer id, epoch, partition)."""
 
     def __init__(self) -> None:
         self.error = ErrorCode.NONE
+        self.waits = False
+        self._waiting: list[Callable[[ErrorCode], None]] = []
         self.asked: list[tuple[str, int, int, tuple[str, int]]] = []
 
     def verify(
@@ -36,7 +39,15 @@ class Verifier:
         then: Callable[[ErrorCode], None],
     ) -> None:
         self.asked.append((transactional_id, producer_id, producer_epoch, partition))
-        then(self.error)
+        if self.waits:
+            self._waiting.append(then)
+        else:
+            then(self.error)
+
+    def answer(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then(self.error)
 
 
 @pytest.fixture
@@ -80,3 +91,21 @@ def test_transaction_that_does_not_have_the_group_may_be_aborted(
     assert error(send(world, 5, version), version) is told
     assert world.records == []
     assert world.coordinator.find("g") is None, "no trace of a group that nobody may use"
+
+
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_offset_of_a_topic_that_was_deleted_while_the_coordinator_was_asked_is_not_taken(
+    world: GroupWorld, verifier: Verifier, made_anew: bool
+) -> None:
+    verifier.waits = True
+    slot = send(world, 5)
+    world.cache.update(update({TOPIC: [partition(-2, [1], index=i, epoch=9) for i in range(PARTITIONS)]}))
+    if made_anew:
+        world.cache.update(update({TOPIC: [partition(1, [1])]}, topic_id=NEW_ID))
+    verifier.answer()
+    world.settle()
+    assert error(slot) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    world.coordinator.end_transaction(0, PRODUCER, True)
+    assert world.committed(stable=True) == (-1, ErrorCode.NONE)
+    assert world.records == []
+    assert world.coordinator.find("g") is None
