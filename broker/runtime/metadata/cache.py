@@ -10,7 +10,7 @@ a connection that was given up can deliver late. Source: kafka.server.metadata.Z
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from broker.core.admin import topic_names
 from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
 from broker.model.ids import BrokerId, Epoch
 from broker.model.repeats import Repeats
-from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
+from broker.runtime.metadata.deleted_topic_ids import KEPT, DeletedTopicIds
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
 
@@ -82,6 +82,8 @@ class MetadataCache:
         self._names: dict[str, str] = {}
         """Names by topic id, of what `topics` has."""
         self._gone = DeletedTopicIds()
+        self._lost: dict[str, str] = {}
+        """Ids of topics, by name, that are not known any more, though no update said that they are deleted."""
         self._broker_epoch = broker_epoch
         self._overrides = overrides
         self._forget_overrides = forget_overrides
@@ -124,6 +126,7 @@ class MetadataCache:
         former: dict[str, KnownTopic] = {}
         if first_update and request.topic_states:
             former = dict(self.topics)
+            self._lose(self.topics.values())
             self.topics.clear()
             self._names.clear()
         self.controller_id = request.controller_id
@@ -151,6 +154,7 @@ class MetadataCache:
         if request.whole:
             for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
                 # The topic's id may come back: only a deletion rules that out, and this request may have been late.
+                self._lose([self.topics[name]])
                 self._drop(name)
         self._changed()
         return ErrorCode.NONE
@@ -175,6 +179,9 @@ class MetadataCache:
                     self._gone.add(topic.topic_id)
                     self._deleted(name)
                 self._names.pop(topic.topic_id, None)
+            if topic_id and (lost := self._lost.pop(name, topic_id)) != topic_id:
+                self._gone.add(lost)
+                self._deleted(name)
             topic = self.topics[name] = KnownTopic(name, topic_id)
             if topic_id:
                 self._names[topic_id] = name
@@ -198,6 +205,14 @@ class MetadataCache:
         if known.leader not in (state.leader, _NO_LEADER):
             for listener in self._leader_listeners:
                 listener(name, known.leader)
+
+    def _lose(self, topics: Iterable[KnownTopic]) -> None:
+        """They may have been deleted, of which this broker was not told: another id of the same name will show it."""
+        for topic in topics:
+            if topic.topic_id:
+                self._lost[topic.name] = topic.topic_id
+        while len(self._lost) > KEPT:
+            del self._lost[next(iter(self._lost))]
 
     def _deleted(self, name: str) -> None:
         for listener in self._deletion_listeners:

@@ -101,6 +101,55 @@ def test_new_controllers_update_counts_on_a_topic_that_the_one_before_began_to_d
     assert cache.leader_of("t", 0) == (1, 3)
 
 
+@pytest.fixture
+def deleted(cache: MetadataCache) -> list[str]:
+    """Names of topics of whose deletion listeners were told."""
+    told: list[str] = []
+    cache.add_deletion_listener(told.append)
+    return told
+
+
+@pytest.mark.parametrize("missed", ["a change of controllers", "a new registration", "a dropped queue"])
+def test_deletion_that_was_missed_shows_by_the_id_of_the_next_topic(
+    cache: MetadataCache, deleted: list[str], missed: str
+) -> None:
+    epochs = {
+        "a change of controllers": (2, EPOCH),
+        "a new registration": (1, EPOCH + 1),
+        "a dropped queue": (1, EPOCH),
+    }
+    controller_epoch, broker_epoch = epochs[missed]
+    cache._broker_epoch = lambda: broker_epoch
+    whole = {"u": [partition(1, [1])]}
+    cache.update(
+        update(whole, topic_id="B" * 22, whole=True, controller_epoch=controller_epoch, broker_epoch=broker_epoch)
+    )
+    assert deleted == [], "that update may have been late"
+    again = update(
+        {"t": [partition(1, [1])]}, topic_id="C" * 22, controller_epoch=controller_epoch, broker_epoch=broker_epoch
+    )
+    cache.update(again)
+    cache.update(again)
+    assert deleted == ["t"]
+    cache.update(
+        update({"t": [partition(2, [1, 2])]}, controller_epoch=controller_epoch, broker_epoch=broker_epoch),
+    )
+    assert cache.topic_id("t") == "C" * 22, "the topic before does not come back"
+
+
+def test_topic_that_is_found_again_was_not_deleted(cache: MetadataCache, deleted: list[str]) -> None:
+    cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=2))
+    cache.update(update({}, controller_epoch=2, whole=True))
+    cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=2))
+    cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=2, topic_id=""))
+    cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=3))
+    assert deleted == []
+    cache.update(update({"t": [partition(-2, [1, 2])]}, controller_epoch=3))
+    assert deleted == ["t"]
+    cache.update(update({"t": [partition(1, [1])]}, controller_epoch=3, topic_id="B" * 22))
+    assert deleted == ["t"], "of each deletion once"
+
+
 def test_listeners_hear_every_update(cache: MetadataCache) -> None:
     heard: list[int] = []
     cache.add_listener(lambda: heard.append(cache.generation))
