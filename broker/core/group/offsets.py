@@ -78,9 +78,14 @@ class GroupOffsets:
         return not (self._committed or self._pending or self._transactional or self._transactional_pending)
 
     def is_unstable(self, partition: Partition) -> bool:
-        """Whether an open transaction may yet commit another offset. Source: KIP-447."""
-        return any(partition in offsets for offsets in self._transactional.values()) or any(
-            partition in offsets for offsets in self._transactional_pending.values()
+        """Whether another offset may yet be committed: of an open transaction, or of a commit on its way into the log.
+
+        Source: KIP-447, GroupMetadata.hasPendingOffsetCommitsForTopicPartition.
+        """
+        return (
+            partition in self._pending
+            or any(partition in offsets for offsets in self._transactional.values())
+            or any(partition in offsets for offsets in self._transactional_pending.values())
         )
 
     # -- commits ---------------------------------------------------------------------------------------------------
@@ -165,7 +170,7 @@ class GroupOffsets:
 
     def removable(self, partition: Partition) -> bool:
         """Whether nothing is on its way that would replace the offset."""
-        return partition in self._committed and partition not in self._pending and not self.is_unstable(partition)
+        return partition in self._committed and not self.is_unstable(partition)
 
     def expired(
         self,

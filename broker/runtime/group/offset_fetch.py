@@ -1,7 +1,8 @@
 """OffsetFetch: what groups have committed. Loop thread.
 
 Served whatever state the group is in. Who asks for stable offsets (KIP-447) gets UNSTABLE_OFFSET_COMMIT where an open
-transaction may yet commit another one. Source: KafkaApis.handleOffsetFetchRequest, GroupMetadataManager.getOffsets.
+transaction may yet commit another one, or a commit is being replicated: clients ask again.
+Source: KafkaApis.handleOffsetFetchRequest, GroupMetadataManager.getOffsets.
 """
 
 from __future__ import annotations

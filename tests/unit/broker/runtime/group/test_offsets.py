@@ -67,6 +67,23 @@ def test_a_commit_is_acknowledged_once_it_is_committed_and_not_before(world: Gro
     assert world.committed() == (5, OK)
 
 
+def test_who_asks_for_stable_offsets_waits_for_a_commit_that_is_being_replicated(world: GroupWorld) -> None:
+    """Else a partition's next consumer would begin before what the last one has just committed."""
+    assert commit_error(world.commit(4)) is OK
+    world.committing = False
+    slot = world.commit(5)
+    assert world.committed(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    assert world.committed(1, stable=True) == (-1, OK)
+    assert world.committed() == (4, OK)
+    world.advance(COMMIT_TIMEOUT_MS + 1)
+    assert commit_error(slot) is ErrorCode.REQUEST_TIMED_OUT
+    assert world.committed(stable=True) == (4, OK)
+    world.commit(6)
+    world.committing = True
+    world.settle()
+    assert world.committed(stable=True) == (6, OK)
+
+
 def test_a_commit_that_is_not_replicated_in_time_is_not_acknowledged(world: GroupWorld) -> None:
     assert commit_error(world.commit(4)) is OK
     world.committing = False
