@@ -66,6 +66,9 @@ class OffsetFetchHandler:
     def _fetch(self, group_id: str, wanted: _Wanted | None, stable: bool) -> _Fetched:
         """wanted: None for all that is committed."""
         hosted = self._coordinator.find(group_id)
+        if hosted is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            # Its deletion is under way. Here Java's consumers up to 3.8 fail with this error, and come again upon that.
+            return _Fetched(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
         if isinstance(hosted, ErrorCode):
             return _Fetched(hosted, [])
         nothing = GroupOffsets()

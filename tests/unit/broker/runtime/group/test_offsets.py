@@ -207,6 +207,7 @@ def test_delete_groups_removes_all_of_a_group_for_good(world: GroupWorld) -> Non
     slot = world.send(DeleteGroupsRequest(["g", "nobody"]), 2)
     assert slot.response is None
     assert commit_error(world.commit(3)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.committed() == (-1, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), "which all consumers take to come again"
     world.committing = True
     world.settle()
     results = {one.group_id: one.error_code for one in answer(slot, 2, DeleteGroupsResponse).results}
