@@ -188,7 +188,7 @@ class GroupCoordinator:
     def delete_group(self, hosted: HostedGroup, done: Callable[[ErrorCode], None]) -> None:
         """Remove an empty group with all its offsets; `done` gets NONE once that is committed.
 
-        Until then nobody may use the group. With an error it stays as it was.
+        Until then nobody may use the group. With an error it stays, without offsets whose tombstones are in the log.
         """
         hosted.being_deleted = True
         partitions = hosted.offsets.recorded

@@ -8,9 +8,11 @@ Source: kafka.coordinator.group.GroupCoordinator, DelayedJoin, DelayedSync, Dela
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from itertools import islice
+from typing import Final, Protocol
 
 from broker.core.group.effects import Effect, Reply, Result, Store
 from broker.core.group.errors import commit_error, store_error
@@ -26,6 +28,11 @@ from broker.wire.errors import ErrorCode
 from broker.wire.records import NewRecord
 
 logger = logging.getLogger(__name__)
+
+_IN_THE_LOG: Final = frozenset(
+    {ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+)
+"""What came of an append whose records stay in the log, unless another leader's log is without them."""
 
 
 class Waiter(Protocol):
@@ -207,7 +214,8 @@ class HostedGroup:
         self, partitions: Collection[Partition], *, and_group: bool, done: Callable[[ErrorCode], None]
     ) -> None:
         """Put tombstones in the log for these offsets, and for the group itself; `done` gets NONE once they are
-        committed. Nothing is appended where there is nothing to remove.
+        committed. Nothing is appended where there is nothing to remove. Offsets whose tombstones are in the log and not
+        confirmed are gone as well: they would be after the next load, when whoever had been given one relies on it.
         """
         tombstones = [records.offset_tombstone(self.group_id, partition) for partition in partitions]
         if and_group:
@@ -219,16 +227,16 @@ class HostedGroup:
         batches = self._around.appends.in_batches(self.partition, tombstones)
         errors: list[ErrorCode] = []
 
-        def appended(error: ErrorCode, _: Offset) -> None:
+        def appended(of: Sequence[Partition], error: ErrorCode, _: Offset) -> None:
             errors.append(error)
+            if error in _IN_THE_LOG:
+                self.offsets.remove(of)
             if len(errors) == len(batches):
-                failed = next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE)
-                if failed is ErrorCode.NONE:
-                    self.offsets.remove(partitions)
-                done(commit_error(failed))
+                done(commit_error(next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE)))
 
+        left = iter(partitions)
         for batch in batches:
-            self._around.appends.add(self.partition, batch, appended)
+            self._around.appends.add(self.partition, batch, partial(appended, list(islice(left, len(batch)))))
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

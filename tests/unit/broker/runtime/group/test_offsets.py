@@ -218,17 +218,50 @@ def test_delete_groups_removes_all_of_a_group_for_good(world: GroupWorld) -> Non
     assert world.committed() == (-1, OK)
 
 
-def test_a_deletion_that_fails_leaves_the_group_as_it_was(world: GroupWorld) -> None:
+def test_a_deletion_that_is_refused_leaves_the_group_as_it_was(world: GroupWorld) -> None:
     world.commit(1)
+    slot = world.send_unsettled(DeleteGroupsRequest(["g"]), 2)
+    world.replicas.set_session_deadline_passed(True)
+    world.settle()
+    (result,) = answer(slot, 2, DeleteGroupsResponse).results
+    assert result.error_code == NOT_HERE
+    world.replicas.set_session_deadline_passed(False)
+    assert world.committed() == (1, OK)
+    assert commit_error(world.commit(2)) is OK
+    assert world.committed() == (2, OK)
+
+
+def test_what_a_deletion_in_doubt_has_put_in_the_log_is_gone_before_and_after_the_next_load(world: GroupWorld) -> None:
+    """Else a consumer would go on from an offset that is no more once the coordinator moves, without a commit since."""
+    for index in range(3):
+        assert commit_error(world.commit(index, index)) is OK
+    size, world.replica.max_batch_bytes = world.replica.max_batch_bytes, 100
     world.committing = False
     slot = world.send(DeleteGroupsRequest(["g"]), 2)
+    world.replica.max_batch_bytes = size
     world.advance(COMMIT_TIMEOUT_MS + 1)
     (result,) = answer(slot, 2, DeleteGroupsResponse).results
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
-    assert world.committed() == (1, OK)
     world.committing = True
-    assert commit_error(world.commit(2)) is OK
-    assert world.committed() == (2, OK)
+    assert [world.committed(index) for index in range(3)] == [(-1, OK)] * 3
+    assert commit_error(world.commit(5, 1)) is OK
+    world.resign()
+    world.lead()
+    assert [world.committed(index) for index in range(3)] == [(-1, OK), (5, OK), (-1, OK)]
+
+
+def test_an_expiry_in_doubt_is_kept_to_when_the_group_is_used_again(world: GroupWorld) -> None:
+    world.commit(1)
+    world.advance(RETENTION_MS)
+    assert world.committed() == (1, OK)
+    world.committing = False
+    world.advance(CHECK_MS + COMMIT_TIMEOUT_MS + 1)
+    world.committing = True
+    world.settle()
+    assert world.committed() == (-1, OK)
+    world.resign()
+    world.lead()
+    assert world.committed() == (-1, OK)
 
 
 def test_a_group_whose_tombstones_fill_more_than_one_batch_can_be_deleted(world: GroupWorld) -> None:
