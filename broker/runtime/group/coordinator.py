@@ -65,6 +65,7 @@ class GroupCoordinator:
         self.cache = cache
         self.loop = loop
         self._wall_ms = appender.wall_ms
+        self._serving_ms = replicas.serving_ms
         self._sources = Sources(new_member_suffix, appender.wall_ms)
         self.appends = CoordinatorAppends(
             OFFSETS_TOPIC, appender, replicas, loop, settings.commit_timeout_ms, settings.compression
@@ -74,14 +75,14 @@ class GroupCoordinator:
             replicas,
             loop,
             lambda partition, epoch: GroupPartition(
-                partition, self._make_group, Surroundings(loop, self.appends), self._remove_topics
+                partition, self._make_group, Surroundings(loop, self.appends, replicas), self._remove_topics
             ),
         )
 
     def _make_group(self, group_id: str, snapshot: GroupSnapshot | None) -> Group:
         if snapshot is None:
             return Group(group_id, self.settings.group, self._sources)
-        return Group.restore(snapshot, self.loop.now_ms(), self.settings.group, self._sources)
+        return Group.restore(snapshot, self._serving_ms(), self.settings.group, self._sources)
 
     def start(self) -> None:
         """Begin the periodic expiry."""

@@ -34,6 +34,9 @@ _IN_THE_LOG: Final = frozenset(
 )
 """What came of an append whose records stay in the log, unless another leader's log is without them."""
 
+_FENCE_CHECK_MS: Final = 1000.0
+"""How much later than it is due what time does to a group may happen after a fence."""
+
 
 class Waiter(Protocol):
     """Who made a request of membership. One of the two is called, once."""
@@ -47,12 +50,25 @@ class Waiter(Protocol):
         ...
 
 
+class Fence(Protocol):
+    """While this broker is locally fenced members can neither show themselves nor join: no time passes for them."""
+
+    def fenced_now(self) -> bool:
+        """Whether this broker is."""
+        ...
+
+    def serving_ms(self) -> float:
+        """Monotonic ms, which stand still meanwhile."""
+        ...
+
+
 @dataclass(slots=True)
 class Surroundings:
     """What all groups of a partition share. over: this broker does not coordinate the partition any more."""
 
     loop: Loop
     appends: CoordinatorAppends
+    fence: Fence
     over: bool = False
 
 
@@ -106,7 +122,7 @@ class HostedGroup:
         self._carry_out(self.group.leave(waiter, request, self._now_ms()))
 
     def _now_ms(self) -> float:
-        return self._around.loop.now_ms()
+        return self._around.fence.serving_ms()
 
     def _expect(self, waiter: Waiter) -> None:
         self._waiters[id(waiter)] = waiter
@@ -154,6 +170,9 @@ class HostedGroup:
     def _on_time(self) -> None:
         self._timer = None
         if self.unloaded:
+            return
+        if self._around.fence.fenced_now():
+            self._timer = self._around.loop.call_later(_FENCE_CHECK_MS, self._on_time)
             return
         self._carry_out(self.group.on_time(self._now_ms()))
 

@@ -58,6 +58,8 @@ class Replicas:
         self.touched: dict[int, Replica] = {}
         """Replicas whose waiting appends the end of this turn looks at, by identity."""
         self._loop = loop
+        self._fenced_since_ms = 0.0
+        self._fenced_ms = 0.0
         self._event_log = event_log
         self._session_deadline_ms = session_deadline_ms
         self._on_offline = on_offline
@@ -120,12 +122,21 @@ class Replicas:
         if passed == self.locally_fenced:
             return
         self.locally_fenced = passed
+        if passed:
+            self._fenced_since_ms = self._loop.now_ms()
+        else:
+            self._fenced_ms += self._loop.now_ms() - self._fenced_since_ms
         logger.warning("session deadline passed: %s", passed)
         if not passed:
             for replica in self.by_partition.values():
                 role = replica.leader
                 if role is not None:
                     self.maybe_advance(replica, role)
+
+    def serving_ms(self) -> float:
+        """A clock that goes as the loop's does, and stands still while this broker is locally fenced."""
+        now_ms = self._fenced_since_ms if self.fenced_now() else self._loop.now_ms()
+        return now_ms - self._fenced_ms
 
     def maybe_advance(self, replica: Replica, role: Leader) -> None:
         """Let the watermark rise if it may; waits are completed at the end of the turn."""

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.guarantee("K2")
 OK = ErrorCode.NONE
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
+FENCE_CHECK_MS = 1_000
 JOIN, SYNC = 9, 5
 
 
@@ -223,3 +224,33 @@ def test_a_client_id_that_no_record_can_hold_joins_no_group(world: GroupWorld) -
     replaced = (b"\xff" * 20_000).decode("utf-8", "replace")
     assert joined(world.send(body, JOIN, replaced)).error_code == ErrorCode.INVALID_REQUEST
     assert world.coordinator.find("g") is None
+
+
+def test_no_session_ends_while_the_coordinator_is_fenced_and_turns_its_members_away(world: GroupWorld) -> None:
+    """ZooKeeper was away for a while: everybody is there still, and nobody has to join anew."""
+    member_id = stable_member(world)
+    world.advance(SESSION_MS / 2)
+    world.replicas.set_session_deadline_passed(True)
+    world.advance(10 * SESSION_MS)
+    assert heartbeat(world, member_id, 1) is ErrorCode.NOT_COORDINATOR
+    world.replicas.set_session_deadline_passed(False)
+    world.advance(SESSION_MS / 2 - 1)
+    assert state(world) == "Stable"
+    assert heartbeat(world, member_id, 1) is OK
+    world.advance(SESSION_MS - 1)
+    assert state(world) == "Stable"
+    world.advance(FENCE_CHECK_MS)
+    assert state(world) != "Stable"
+
+
+def test_rebalance_waits_for_members_that_a_fence_kept_from_joining(world: GroupWorld) -> None:
+    member_id = stable_member(world)
+    other = join(world, new_member(world))
+    world.advance(SESSION_MS / 2)
+    world.replicas.set_session_deadline_passed(True)
+    world.advance(2 * REBALANCE_MS)
+    world.replicas.set_session_deadline_passed(False)
+    assert heartbeat(world, member_id, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    again = join(world, member_id)
+    assert [joined(slot).error_code for slot in (other, again)] == [OK, OK]
+    assert {joined(slot).generation_id for slot in (other, again)} == {2}
