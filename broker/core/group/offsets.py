@@ -50,6 +50,8 @@ class GroupOffsets:
     _transactional: dict[int, dict[Partition, _At]] = field(default_factory=dict)
     """Commits of open transactions, by producer id."""
     _transactional_pending: dict[int, Counter[Partition]] = field(default_factory=dict)
+    _in_doubt: set[Partition] = field(default_factory=set)
+    """Commits that failed, and whose records are in the log all the same, as the last ones there may be."""
 
     # -- what is there ---------------------------------------------------------------------------------------------
 
@@ -68,9 +70,9 @@ class GroupOffsets:
 
     @property
     def recorded(self) -> Collection[Partition]:
-        """All that the log may have a record of: committed, on its way there, or part of an open transaction."""
+        """All that the log may have a record of: committed, on its way there, part of an open transaction, in doubt."""
         open_ = chain(*self._transactional.values(), *self._transactional_pending.values())
-        return dict.fromkeys(chain(self._committed, self._pending, open_)).keys()
+        return dict.fromkeys(chain(self._committed, self._pending, open_, self._in_doubt)).keys()
 
     @property
     def empty(self) -> bool:
@@ -94,13 +96,16 @@ class GroupOffsets:
         """Commits are on their way into the log."""
         self._pending.update(list(partitions))
 
-    def abandon(self, partitions: Iterable[Partition]) -> None:
-        """Those commits failed."""
+    def abandon(self, partitions: Collection[Partition], *, in_doubt: bool) -> None:
+        """Those commits failed. in_doubt: their records are in the log."""
         self._subtract(self._pending, partitions)
+        if in_doubt:
+            self._in_doubt.update(partitions)
 
     def commit(self, offsets: Mapping[Partition, CommittedOffset], position: Offset) -> None:
         """Those commits are committed; the first one's record lies at `position`, the others' behind it in order."""
         self._subtract(self._pending, offsets)
+        self._in_doubt.difference_update(offsets)
         for index, (partition, value) in enumerate(offsets.items()):
             self.restore(partition, value, position + index)
 
@@ -117,6 +122,7 @@ class GroupOffsets:
         """
         for partition in partitions:
             self._committed.pop(partition, None)
+            self._in_doubt.discard(partition)
             for producer_id in [of for of, offsets in self._transactional.items() if partition in offsets]:
                 del self._transactional[producer_id][partition]
                 if not self._transactional[producer_id]:
@@ -135,8 +141,13 @@ class GroupOffsets:
         """Commits of a transaction are on their way into the log."""
         self._transactional_pending.setdefault(producer_id, Counter()).update(list(partitions))
 
-    def abandon_transactional(self, producer_id: int, partitions: Iterable[Partition]) -> None:
-        """Those commits failed."""
+    def abandon_transactional(self, producer_id: int, partitions: Collection[Partition], *, in_doubt: bool) -> None:
+        """Those commits failed. in_doubt: their records are in the log."""
+        self._end_pending(producer_id, partitions)
+        if in_doubt:
+            self._in_doubt.update(partitions)
+
+    def _end_pending(self, producer_id: int, partitions: Iterable[Partition]) -> None:
         pending = self._transactional_pending.get(producer_id)
         if pending is not None:
             self._subtract(pending, partitions)
@@ -147,7 +158,7 @@ class GroupOffsets:
         self, producer_id: int, offsets: Mapping[Partition, CommittedOffset], position: Offset
     ) -> None:
         """Those commits lie in the log, from `position` on; they count once the transaction's marker does."""
-        self.abandon_transactional(producer_id, offsets)
+        self._end_pending(producer_id, offsets)
         for index, (partition, value) in enumerate(offsets.items()):
             self.restore_transactional(producer_id, partition, value, position + index)
 

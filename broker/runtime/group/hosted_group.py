@@ -202,7 +202,7 @@ class HostedGroup:
                 if error is ErrorCode.NONE:
                     self.offsets.commit(offsets, position)
                 else:
-                    self.offsets.abandon(offsets)
+                    self.offsets.abandon(offsets, in_doubt=error in _IN_THE_LOG)
             done(commit_error(error))
 
         self._around.appends.add(self.partition, self._records(offsets), appended)
@@ -221,7 +221,8 @@ class HostedGroup:
                 if error is ErrorCode.NONE:
                     self.offsets.commit_transactional(producer.producer_id, offsets, position)
                 else:
-                    self.offsets.abandon_transactional(producer.producer_id, offsets)
+                    in_doubt = error in _IN_THE_LOG
+                    self.offsets.abandon_transactional(producer.producer_id, offsets, in_doubt=in_doubt)
             done(commit_error(error))
 
         self._around.appends.add_transactional(self.partition, self._records(offsets), producer, appended)

@@ -257,7 +257,8 @@ class OffsetHandlers:
         def removed(error: ErrorCode) -> None:
             reply(ErrorCode.NONE, {**errors, **dict.fromkeys(gone, error)})
 
-        self._coordinator.remove(hosted, [p for p in gone if hosted.offsets.get(p) is not None], removed)
+        recorded = hosted.offsets.recorded
+        self._coordinator.remove(hosted, [partition for partition in gone if partition in recorded], removed)
 
 
 def _results(topic: _Topic, errors: Mapping[Partition, ErrorCode], result: Callable[[int, int], R]) -> list[R]:
