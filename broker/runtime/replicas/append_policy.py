@@ -70,7 +70,8 @@ class AppendPolicy:
                 ErrorCode.INVALID_TIMESTAMP,
                 f"timestamp {header.max_timestamp} is out of range: it should be {now_ms + self.after_max_ms} at most",
             )
-        if self.codec is not None and self.codec != header.compression:
+        if self.codec is not None and self.codec != header.compression and not header.is_control:
+            # Markers stay as they are: a transaction whose marker is refused, too large as it is packed, never ends.
             return self._recoded(self.codec, header, batch, max_batch_bytes, append_time_ms)
         if append_time_ms is not None:
             header = with_append_time(header, batch, append_time_ms)

@@ -11,6 +11,7 @@ from broker.runtime.replicas.replica import PendingAppend
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import produce
+from broker.wire.record_batch import read_header
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.asked_verifier import AskedVerifier
 from tests.support.memory_cluster import MemoryCluster, produced
@@ -34,6 +35,10 @@ class Leader:
         parts = [produce.ProducePartition(TOPIC, 0, batch) for batch in batches]
         body = produce.encode_request(9, produce.ProduceRequest(transactional_id, acks, 30000, parts))
         return self.cluster.request(1, ApiKey.PRODUCE, 9, body)
+
+    def configure(self, **topic: str) -> None:
+        self.cluster.topic_config.update({name.replace("_", "."): value for name, value in topic.items()})
+        self.manager.hosting.on_topic_config(TOPIC)
 
     def answer(self, error: ErrorCode = ErrorCode.NONE) -> None:
         self.verifier.answer(error)
@@ -255,6 +260,17 @@ def test_coordinators_batch_of_a_transaction_needs_the_word_too(leader: Leader) 
     assert told == [ErrorCode.NONE]
     assert append() is ErrorCode.NONE
     assert append() is ErrorCode.NONE, "its batches have no sequence that could repeat"
+
+
+def test_marker_is_not_packed_by_the_topics_codec(leader: Leader) -> None:
+    """LogValidator: control records are not compressed. As a gzip stream this one would be larger than it may be."""
+    leader.configure(compression_type="gzip", max_message_bytes=str(len(end_marker(PRODUCER))))
+    assert leader.marker() is ErrorCode.NONE
+    leader.configure(message_timestamp_type="LogAppendTime")
+    assert leader.marker() is ErrorCode.NONE
+    headers = [read_header(memoryview(data)) for _, _, _, data in leader.cluster.nodes[1].log.batches]
+    assert [header.compression for header in headers] == [0, 0]
+    assert [header.is_log_append_time for header in headers] == [False, True]
 
 
 def test_control_batch_that_is_no_marker_is_refused(leader: Leader) -> None:
