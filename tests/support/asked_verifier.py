@@ -26,6 +26,6 @@ class AskedVerifier:
         self.asked.append((transactional_id, producer_id, epoch, partition))
         self._waiting.append(on_result)
 
-    def answer(self, error: ErrorCode = ErrorCode.NONE) -> None:
-        """The oldest question."""
-        self._waiting.pop(0)(error)
+    def answer(self, error: ErrorCode = ErrorCode.NONE, which: int = 0) -> None:
+        """which: of the questions that wait, the oldest first."""
+        self._waiting.pop(which)(error)

@@ -55,6 +55,10 @@ class Guards:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return ErrorCode.NONE
 
+    def holds(self, producer_id: int, guard: Guard) -> bool:
+        """Whether this very guard is held still."""
+        return self._held.get(producer_id) is guard
+
     def drop(self, producer_id: int) -> None:
         """A batch of the transaction, or a marker, is appended."""
         self._held.pop(producer_id, None)

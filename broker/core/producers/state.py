@@ -121,6 +121,12 @@ class ProducerStates:
             return None
         return self._guards.take(producer_id, epoch, first_sequence, now_ms)
 
+    def outlives(self, producer_id: int, guard: Guard) -> bool:
+        """Whether what was asked for with this guard may be appended, if the coordinator confirms it: no marker has
+        come since, and no cut of the log, or the producer's transaction is open by now.
+        """
+        return self.in_transaction(producer_id) or self._guards.holds(producer_id, guard)
+
     def check_guard(self, producer_id: int, epoch: int, first_sequence: int) -> ErrorCode:
         """Whether a batch may begin or continue a transaction; first_sequence: −1 of a coordinator's batch."""
         if self.in_transaction(producer_id):

@@ -81,9 +81,16 @@ class TransactionGate:
             if guard.epoch == epoch:
                 self._held.pop(guard)
                 guard.confirmed = guard.confirmed or error is ErrorCode.NONE
+            if error is ErrorCode.NONE and self._is_void(partition, producer_id, guard):
+                # The next transaction may have a guard that is confirmed, and what came for this one is none of it.
+                error = ErrorCode.INVALID_TXN_STATE
             self._go_on(held, error)
 
         self.verifier.verify(transactional_id, producer_id, epoch, TopicPartition(*partition), answered)
+
+    def _is_void(self, partition: tuple[str, int], producer_id: int, guard: Guard) -> bool:
+        replica = self._replicas.by_partition.get(partition)
+        return replica is not None and not replica.log.producers.outlives(producer_id, guard)
 
     def _go_on(self, held: list[tuple[memoryview | None, Then]], error: ErrorCode) -> None:
         for records, then in held:

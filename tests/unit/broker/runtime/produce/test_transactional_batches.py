@@ -40,8 +40,8 @@ class Leader:
         self.cluster.topic_config.update({name.replace("_", "."): value for name, value in topic.items()})
         self.manager.hosting.on_topic_config(TOPIC)
 
-    def answer(self, error: ErrorCode = ErrorCode.NONE) -> None:
-        self.verifier.answer(error)
+    def answer(self, error: ErrorCode = ErrorCode.NONE, which: int = 0) -> None:
+        self.verifier.answer(error, which)
         self.manager.end_of_turn()
 
     def marker(self, epoch: int = 0, coordinator_epoch: int = 0, committed: bool = True) -> ErrorCode:
@@ -138,6 +138,25 @@ def test_word_on_the_transaction_before_does_not_count_for_the_next(leader: Lead
     assert not next_one.done
     leader.answer()
     assert result(next_one) == (ErrorCode.NONE, 1)
+
+
+@pytest.mark.guarantee("no-hanging-transactions")
+def test_late_word_does_not_take_a_batch_into_the_next_transaction(leader: Leader) -> None:
+    """Each batch needs the word on its own guard, as with Kafka's VerificationGuard: that another's was confirmed since
+    says nothing of it.
+    """
+    late = leader.produce(transactional("aborted", PRODUCER))
+    leader.marker(committed=False)
+    leader.configure(max_message_bytes="1")
+    next_one = leader.produce(transactional("b", PRODUCER))
+    leader.answer(which=1)
+    assert result(next_one)[0] is ErrorCode.MESSAGE_TOO_LARGE, "confirmed, and not appended"
+    leader.configure(max_message_bytes="1000")
+    leader.answer()
+    assert (result(late)[0], leader.end) == (ErrorCode.INVALID_TXN_STATE, 1)
+    again = leader.produce(transactional("b", PRODUCER))
+    leader.answer()
+    assert result(again) == (ErrorCode.NONE, 1)
 
 
 @pytest.mark.parametrize(
