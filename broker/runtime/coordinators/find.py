@@ -53,7 +53,7 @@ class FindCoordinatorHandler:
         """−1 where nobody leads the key's partition, or it is not known."""
         topic = _TOPICS.get(key_type, "")
         known = self._cache.topics.get(topic)
-        return -1 if known is None else self._cache.leader_of(topic, partition_of(key, len(known.partitions)))[0]
+        return -1 if known is None else self._cache.leader_of(topic, partition_of(key, known.count))[0]
 
     def _respond(self, request: Request, body: FindCoordinatorRequest) -> None:
         version = request.api_version

@@ -92,8 +92,8 @@ class GroupCoordinator:
 
     def partition_of(self, group_id: str) -> int:
         """Of `__consumer_offsets`; −1 while that does not exist."""
-        known = self.cache.topics.get(OFFSETS_TOPIC)
-        return -1 if known is None else partition_of(group_id, len(known.partitions))
+        count = self.cache.partition_count(OFFSETS_TOPIC)
+        return partition_of(group_id, count) if count else -1
 
     def home(self, group_id: str) -> GroupPartition | ErrorCode:
         """The group's partition, or why requests about the group cannot be served here now."""

@@ -1,10 +1,12 @@
 """The cluster as this broker knows it from UpdateMetadata: brokers, topics, leaders. Loop thread.
 
 Only UpdateMetadata fills the cache, in the order in which the controller sends it; a request of an older controller
-epoch is refused. The first UpdateMetadata of a controller, or to a new registration of this broker, is complete: it
-replaces the whole cache, so that a topic deleted meanwhile does not stay. So does one that is marked whole, because
-requests before it may never have been sent. The state of a partition that is older than the cached one is passed over:
-a connection that was given up can deliver late. Source: kafka.server.metadata.ZkMetadataCache.
+epoch is refused. The first UpdateMetadata of a controller, or to a new registration of this broker, names all topics:
+it replaces the whole cache, so that a topic deleted meanwhile does not stay. Where it names a topic and not all of its
+partitions, the state of one could not be read: that partition stays, for topics never lose any. An update that is
+marked whole replaces the cache, too, because requests before it may never have been sent. The state of a partition that
+is older than the cached one is passed over: a connection that was given up can deliver late.
+Source: kafka.server.metadata.ZkMetadataCache.
 """
 
 from __future__ import annotations
@@ -53,6 +55,13 @@ class KnownTopic:
     name: str
     topic_id: str
     partitions: dict[int, UpdateMetadataPartitionState] = field(default_factory=dict)
+    count: int = 0
+    """How many partitions it has: an update may leave out one whose state nobody has written yet, or can read."""
+
+    def take(self, index: int, state: UpdateMetadataPartitionState) -> None:
+        """What is known of one of its partitions from now on."""
+        self.partitions[index] = state
+        self.count = max(self.count, index + 1)
 
 
 class MetadataCache:
@@ -123,11 +132,10 @@ class MetadataCache:
         first_update = request.controller_epoch != self.controller_epoch or request.broker_epoch != self._updated_epoch
         if first_update:
             self._gone.clear()
-        former: dict[str, KnownTopic] = {}
+        before: Mapping[str, KnownTopic] = {}
         if first_update and request.topic_states:
-            former = dict(self.topics)
             self._lose(self.topics.values())
-            self.topics.clear()
+            before, self.topics = self.topics, {}
             self._names.clear()
         self.controller_id = request.controller_id
         self.controller_epoch = request.controller_epoch
@@ -147,10 +155,8 @@ class MetadataCache:
                 self._repeats.log(_log, logging.ERROR, "topic", what, state.topic_name)
                 continue
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
-        for name in former.keys() & self.topics.keys():
-            now = self.topics[name].partitions
-            for index, known in former[name].partitions.items():
-                self._compare_leaders(name, known, now.get(index, known))
+        for name in before.keys() & self.topics.keys():
+            self._compare(before[name], self.topics[name])
         if request.whole:
             for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
                 # The topic's id may come back: only a deletion rules that out, and this request may have been late.
@@ -158,6 +164,14 @@ class MetadataCache:
                 self._drop(name)
         self._changed()
         return ErrorCode.NONE
+
+    def _compare(self, before: KnownTopic, topic: KnownTopic) -> None:
+        """Keep the partitions that the update does not name, and find what has another leader."""
+        if topic.topic_id and topic.topic_id == before.topic_id:
+            for index in before.partitions.keys() - topic.partitions.keys():
+                topic.take(index, before.partitions[index])
+        for index in before.partitions.keys() & topic.partitions.keys():
+            self._compare_leaders(topic.name, before.partitions[index], topic.partitions[index])
 
     def _changed(self) -> None:
         self.generation += 1
@@ -190,7 +204,7 @@ class MetadataCache:
             if state.leader == _LEADER_DURING_DELETE:
                 topic.partitions.pop(state.partition_index, None)
             elif known is None or _version(state) >= _version(known):
-                topic.partitions[state.partition_index] = state
+                topic.take(state.partition_index, state)
                 if known is not None:
                     self._compare_leaders(name, known, state)
         if not topic.partitions:
@@ -286,7 +300,7 @@ class MetadataCache:
     def partition_count(self, topic: str) -> int:
         """How many partitions the topic has, 0 where it is not known."""
         known = self.topics.get(topic)
-        return 0 if known is None else len(known.partitions)
+        return 0 if known is None else known.count
 
     def leader_of(self, topic: str, partition: int) -> tuple[BrokerId, int]:
         """(leader, leader epoch) of the last update; leader −1 where nobody leads, (−1, −1) where it is not known."""

@@ -50,6 +50,13 @@ def test_the_topic_is_made_upon_the_first_request(asking: Asking) -> None:
     assert asking.made == [OFFSETS_TOPIC]
 
 
+def test_partition_of_which_nothing_is_known_leaves_the_others_their_keys(asking: Asking) -> None:
+    asking.cache.update(update({OFFSETS_TOPIC: [partition(1, [1], index=0), partition(2, [2], index=2)]}))
+    keys = [f"group-{n}" for n in range(20)]
+    leaders = {0: 1, 1: -1, 2: 2}
+    assert [one.node_id for one in asking.ask(*keys)] == [leaders[partition_of(key, 3)] for key in keys]
+
+
 def test_each_key_has_the_leader_of_its_partition(asking: Asking) -> None:
     asking.cache.update(update({OFFSETS_TOPIC: [partition(1, [1, 2], index=0), partition(2, [2, 1], index=1)]}))
     keys = ["g", "h", "group-1", ""]

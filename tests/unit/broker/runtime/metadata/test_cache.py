@@ -39,6 +39,25 @@ def test_first_update_of_new_controller_replaces_topics(cache: MetadataCache) ->
     assert list(cache.topics) == ["u"]
 
 
+def test_first_update_takes_no_partition_from_a_topic_that_it_names(cache: MetadataCache) -> None:
+    """A controller that cannot read the state of a partition leaves it out. Coordinators are found by the count, and a
+    marker is not owed to a partition that is no more.
+    """
+    cache.update(update({"t": [partition(2, [2], index=1), partition(1, [1], index=2)]}))
+    cache.update(update({"t": [partition(2, [2, 1], epoch=1, index=0)]}, controller_epoch=2))
+    assert cache.partition_count("t") == 3
+    assert cache.leader_of("t", 0) == (2, 1), "what it does name counts, whatever was known"
+    assert cache.leader_of("t", 2) == (1, 3)
+    cache.update(update({"t": [partition(1, [1], index=0)]}, controller_epoch=3, topic_id="B" * 22))
+    assert cache.partition_count("t") == 1, "another topic of that name"
+
+
+def test_partitions_are_counted_by_the_largest_index(cache: MetadataCache) -> None:
+    """Of one whose replicas were all away when the topic was made no update tells before one of them is back."""
+    cache.update(update({"u": [partition(1, [1], index=3)]}, topic_id="B" * 22))
+    assert (cache.partition_count("u"), cache.partition_count("v")) == (4, 0)
+
+
 def test_update_that_is_whole_leaves_no_topic_that_it_does_not_name(cache: MetadataCache, forgotten: list[str]) -> None:
     cache.update(update({"u": [partition(1, [1])]}, topic_id="B" * 22))
     cache.update(update({"u": [partition(2, [2], epoch=2)]}, topic_id="B" * 22, whole=True))
