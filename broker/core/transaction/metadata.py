@@ -167,6 +167,10 @@ class TransactionMetadata:
         """A tombstone is to be stored; where that succeeds, the caller forgets this id."""
         return self._prepare(self._as_is(self.update_ms)._replace(state=TransactionState.DEAD, partitions=frozenset()))
 
+    def as_stored(self) -> Transit:
+        """What its last record says. No change: none is barred meanwhile."""
+        return self._as_is(self.update_ms)
+
     def _as_is(self, now_ms: int) -> Transit:
         return Transit(
             self.producer_id,

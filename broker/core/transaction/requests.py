@@ -68,7 +68,9 @@ def verify_partitions(
 def end(
     transaction: TransactionMetadata | None, producer_id: int, epoch: int, commit: bool, now_ms: int
 ) -> Transit | ErrorCode:
-    """A producer's decision. NONE where it has been carried out already: the answer was lost."""
+    """A producer's decision. NONE where it has been carried out already: the answer was lost, if the caller coordinates
+    the id still, and a later transaction has not begun elsewhere.
+    """
     if transaction is None or transaction.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.epoch != epoch:

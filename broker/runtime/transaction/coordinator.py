@@ -206,7 +206,25 @@ class TransactionCoordinator:
             done(home)
             return
         transaction = home.transactions.get(transactional_id)
-        self._answer(home, transaction, requests.end(transaction, producer_id, epoch, commit, self.wall_ms()), done)
+        change = requests.end(transaction, producer_id, epoch, commit, self.wall_ms())
+        if transaction is not None and change is ErrorCode.NONE:
+            self._store_again(home, transaction, done)
+        else:
+            self._answer(home, transaction, change, done)
+
+    def _store_again(self, home: TransactionPartition, transaction: TransactionMetadata, done: Done) -> None:
+        """Confirm what the last record says, by another one: only a coordinator that nobody has deposed can store it.
+
+        One that was deposed, and does not know it, takes the end of a transaction that its successor coordinates for a
+        repeat of the end before.
+        """
+
+        def stored(error: ErrorCode, _: Offset) -> None:
+            if not home.live:
+                error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            done(_ERRORS.get(error, error))
+
+        self._appends.add(home.number, [record_of(transaction.transactional_id, transaction.as_stored())], stored)
 
     def _answer(
         self,

@@ -155,7 +155,9 @@ def test_transaction_from_the_first_request_to_the_completion(here: Coordinating
     assert here.label == "PrepareCommit"
     here.appends.settle()
     assert here.label == "CompleteCommit"
-    assert here.end(producer) == [ErrorCode.NONE], "a repeat"
+    repeated = here.end(producer)
+    here.appends.settle()
+    assert (repeated, here.label) == ([ErrorCode.NONE], "CompleteCommit")
 
 
 @pytest.mark.parametrize(
@@ -232,6 +234,41 @@ def test_partitions_are_remembered_as_seen_until_the_transaction_is_over(here: C
     here.add(producer, P0)
     here.appends.settle()
     assert here.successor().home.transactions["tx"].seen == set(), "a topic of that name may be another one there"
+
+
+@pytest.mark.guarantee("transactions")
+@pytest.mark.parametrize("commit", [True, False])
+def test_deposed_coordinator_takes_no_end_for_a_repeat(here: Coordinating, commit: bool) -> None:
+    """It has heard of no successor, and the last transaction that it knows of ended in the same way."""
+    producer = here.opened()
+    here.end(producer, commit)
+    here.appends.settle()
+    here.markers.write()
+    here.appends.settle()
+    there = Coordinating(here.appends)
+    there.add(producer, P0)
+    there.appends.settle()
+    told = here.end(producer, commit)
+    assert told == []
+    here.appends.settle(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert told == [ErrorCode.NOT_COORDINATOR]
+    assert there.end(producer, commit) == []
+    there.appends.settle()
+    assert there.state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
+
+
+def test_repeated_end_is_answered_where_its_coordinator_ends_meanwhile(here: Coordinating) -> None:
+    producer = here.opened()
+    here.end(producer)
+    here.appends.settle()
+    here.markers.write()
+    here.appends.settle()
+    repeated = here.end(producer)
+    assert here.add(producer, P1) == [], "the next transaction begins behind it"
+    there = here.successor()
+    here.appends.settle()
+    assert repeated == [ErrorCode.NOT_COORDINATOR]
+    assert there.label == "CompleteCommit"
 
 
 def test_predecessors_work_ends_when_it_is_unloaded(here: Coordinating) -> None:
