@@ -21,6 +21,8 @@ from broker.wire.messages import offset_commit, offset_delete, txn_offset_commit
 _NO_RETENTION: Final = -1
 _ABORTABLE_FROM: Final = 4
 """Of TxnOffsetCommit: from then on clients know TRANSACTION_ABORTABLE (KIP-890)."""
+_LOADING_FROM: Final = 2
+"""Of TxnOffsetCommit: older producers may break off upon COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
 _INT64_MAX: Final = 2**63 - 1
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -171,6 +173,13 @@ class OffsetHandlers:
             return
 
         def reply(errors: Errors) -> None:
+            if request.api_version < _LOADING_FROM:
+                errors = {
+                    partition: ErrorCode.COORDINATOR_NOT_AVAILABLE
+                    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                    else error
+                    for partition, error in errors.items()
+                }
             topics = [
                 txn_offset_commit.TxnOffsetCommitResponseTopic(
                     topic.name, _results(topic, errors, txn_offset_commit.TxnOffsetCommitResponsePartition)

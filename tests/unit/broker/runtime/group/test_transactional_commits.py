@@ -109,3 +109,11 @@ def test_offset_of_a_topic_that_was_deleted_while_the_coordinator_was_asked_is_n
     assert world.committed(stable=True) == (-1, ErrorCode.NONE)
     assert world.records == []
     assert world.coordinator.find("g") is None
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_old_producer_is_not_told_of_a_load(world: GroupWorld, verifier: Verifier, version: int) -> None:
+    """KafkaApis.handleTxnOffsetCommitRequest, KAFKA-7296."""
+    verifier.error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    told = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert error(send(world, 5, version), version) is told
