@@ -24,9 +24,16 @@ class Guard:
         self.confirmed = False
         """The coordinator has said that the partition is in the transaction."""
         self.epoch = epoch
+        """Of the newest producer that was asked for, as it says itself; of the one that is confirmed."""
         self.lowest_sequence = lowest_sequence
         """Of the batches that were asked for: none above may be appended before it, or it would never fit again."""
         self.taken_ms = taken_ms
+
+    def confirm(self, epoch: int, first_sequence: int) -> None:
+        """The coordinator's word on what was asked for: that is the id's epoch, whatever later one somebody claims."""
+        if epoch < self.epoch and not self.confirmed:
+            self.epoch, self.lowest_sequence = epoch, first_sequence
+        self.confirmed = self.confirmed or epoch == self.epoch
 
 
 class Guards:
@@ -40,8 +47,10 @@ class Guards:
     def take(self, producer_id: int, epoch: int, first_sequence: int, now_ms: float) -> Guard:
         """The guard that is held, made where there is none. Sequences begin anew with an epoch."""
         guard = self._held.get(producer_id)
-        if guard is None or epoch > guard.epoch:
+        if guard is None:
             guard = self._held[producer_id] = Guard(epoch, first_sequence, now_ms)
+        elif epoch > guard.epoch:
+            guard.epoch, guard.lowest_sequence, guard.confirmed = epoch, first_sequence, False
         elif epoch == guard.epoch and _comes_before(first_sequence, guard.lowest_sequence):
             guard.lowest_sequence = first_sequence
         return guard

@@ -34,8 +34,8 @@ class TransactionGate:
         self._replicas = replicas
         self._loop = loop
         self._enabled = enabled
-        self._held: dict[Guard, list[tuple[memoryview | None, Then]]] = {}
-        """What waits for the answer that confirms a guard."""
+        self._held: dict[tuple[Guard, int], list[tuple[memoryview | None, Then]]] = {}
+        """What waits for the answer on a guard, by the guard and the epoch that is asked for."""
         self._held_bytes = 0
 
     def admit(
@@ -69,21 +69,20 @@ class TransactionGate:
         # What was received is another request's from the next turn on.
         kept = None if records is None else memoryview(bytearray(records))
         self._held_bytes += size
-        waiting = self._held.get(guard)
-        if waiting is not None and guard.epoch == epoch:
+        asked = (guard, epoch)
+        waiting = self._held.get(asked)
+        if waiting is not None:
             waiting.append((kept, then))
             return
-        held = [(kept, then)]
-        if guard.epoch == epoch:
-            self._held[guard] = held
+        held = self._held[asked] = [(kept, then)]
 
         def answered(error: ErrorCode) -> None:
-            if guard.epoch == epoch:
-                self._held.pop(guard)
-                guard.confirmed = guard.confirmed or error is ErrorCode.NONE
+            del self._held[asked]
             if error is ErrorCode.NONE and self._is_void(partition, producer_id, guard):
                 # The next transaction may have a guard that is confirmed, and what came for this one is none of it.
                 error = ErrorCode.INVALID_TXN_STATE
+            elif error is ErrorCode.NONE:
+                guard.confirm(epoch, first_sequence)
             self._go_on(held, error)
 
         self.verifier.verify(transactional_id, producer_id, epoch, TopicPartition(*partition), answered)

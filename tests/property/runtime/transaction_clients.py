@@ -194,8 +194,7 @@ class Client:
             elif found:
                 answer(E.INVALID_PRODUCER_EPOCH if found is E.PRODUCER_FENCED else found)
             else:
-                if guard.epoch == producer[1]:
-                    guard.confirmed = True
+                guard.confirm(producer[1], sequence)
                 append()
 
         world.send(ask, lambda: answer(E.NOT_ENOUGH_REPLICAS))

@@ -86,13 +86,24 @@ def test_guard_knows_that_sequences_wrap(states: ProducerStates, order: tuple[in
     assert states.check_guard(PRODUCER, 0, 2**31 - 2) is OK
 
 
-def test_guard_of_a_later_epoch_takes_the_place(states: ProducerStates) -> None:
-    old = taken(states, epoch=0)
-    new = taken(states, epoch=1)
-    assert new is not old
-    old.confirmed = True
-    assert states.check_guard(PRODUCER, 1, 0) is UNKNOWN
-    assert taken(states, epoch=0) is new, "a zombie takes no guard of its own"
+def test_later_epoch_needs_a_word_of_its_own(states: ProducerStates) -> None:
+    taken(states, epoch=0, sequence=5).confirm(0, 5)
+    guard = taken(states, epoch=1)
+    assert [states.check_guard(PRODUCER, epoch, 0) for epoch in (0, 1)] == [UNKNOWN, UNKNOWN]
+    guard.confirm(1, 0)
+    assert [states.check_guard(PRODUCER, epoch, 0) for epoch in (0, 1)] == [UNKNOWN, OK]
+    assert taken(states, epoch=0) is guard, "a zombie takes no guard of its own"
+    guard.confirm(0, 0)
+    assert states.check_guard(PRODUCER, 0, 0) is UNKNOWN
+
+
+def test_who_claims_a_later_epoch_does_not_bar_the_producer_that_the_coordinator_knows(states: ProducerStates) -> None:
+    guard = taken(states, epoch=3, sequence=7)
+    assert taken(states, epoch=4) is guard
+    guard.confirm(3, 7)
+    assert states.check_guard(PRODUCER, 3, 7) is OK
+    assert states.check_guard(PRODUCER, 3, 8) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert states.check_guard(PRODUCER, 4, 0) is UNKNOWN
 
 
 def test_guard_goes_when_its_producer_comes_no_more(states: ProducerStates) -> None:

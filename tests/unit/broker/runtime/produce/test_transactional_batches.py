@@ -159,6 +159,22 @@ def test_late_word_does_not_take_a_batch_into_the_next_transaction(leader: Leade
     assert result(again) == (ErrorCode.NONE, 1)
 
 
+@pytest.mark.parametrize("claimed_first", [True, False])
+def test_made_up_epoch_keeps_the_producer_from_nothing(leader: Leader, claimed_first: bool) -> None:
+    """As with Kafka, whose guard is of a producer, not of an epoch."""
+
+    def claim() -> FakeSlot:
+        return leader.produce(transactional("made up", PRODUCER, epoch=9))
+
+    made_up = claim() if claimed_first else None
+    slot = leader.produce(transactional("a", PRODUCER, epoch=3))
+    made_up = made_up or claim()
+    leader.answer(which=int(claimed_first))
+    leader.answer(ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert (result(slot), result(made_up)[0]) == ((ErrorCode.NONE, 0), ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert result(leader.produce(transactional("b", PRODUCER, 1, epoch=3))) == (ErrorCode.NONE, 1)
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
