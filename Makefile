@@ -14,6 +14,9 @@ COMPILED_TESTS := unit property/core property/log property/runtime scenarios int
 QUICK_EXAMPLES := 10
 ROOM ?=
 ARGS ?=
+# Images of Python for containers set it, and then every start of a broker, and every process of tests, compiles all that
+# it loads anew: half of its CPU time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-compiled check unit quick nightly bench bench-quick compiled wheel wheel-compiled guarantees doctor heal clean python

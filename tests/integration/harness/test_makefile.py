@@ -1,4 +1,4 @@
-"""What `make demo` says of the exit code of its run, which make turns into 2."""
+"""How `make demo` names the exit code of its run, which make turns into 2; what of its surroundings make hands on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,30 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+
+def make(target: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`make target` with the programs of folder/bin in place of the installed ones."""
+    for name in (".lab", ".dev"):
+        (folder / name).touch()
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    return subprocess.run(
+        ["make", target, f"VENV={folder}"],
+        cwd=ROOT,
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def program(path: Path, script: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -24,16 +46,15 @@ ROOT = Path(__file__).resolve().parents[3]
     ],
 )
 def test_make_demo_names_the_exit_code_of_the_run_and_its_meaning(tmp_path: Path, code: int, said: str) -> None:
-    binaries = tmp_path / "bin"
-    binaries.mkdir()
-    for name, ends in (("python", 0), ("highwater", code)):
-        (binaries / name).write_text(f"#!/bin/sh\nexit {ends}\n")
-        (binaries / name).chmod(0o755)
-    (tmp_path / ".lab").touch()
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
-    done = subprocess.run(
-        ["make", "demo", f"VENV={tmp_path}"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
-    )
+    program(tmp_path / "bin" / "python", "exit 0")
+    program(tmp_path / "bin" / "highwater", f"exit {code}")
+    done = make("demo", tmp_path)
     assert done.returncode == (0 if code == 0 else 2)
     lines = done.stderr.splitlines()
     assert lines[0].startswith(said) if said else lines == []
+
+
+def test_make_lets_python_keep_what_it_compiles_wherever_it_runs(tmp_path: Path) -> None:
+    program(tmp_path / "bin" / "python", 'echo "not kept: ${PYTHONDONTWRITEBYTECODE-no}"')
+    done = make("guarantees", tmp_path, PYTHONDONTWRITEBYTECODE="1")
+    assert "not kept: no" in done.stdout.splitlines()
