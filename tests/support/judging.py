@@ -25,7 +25,7 @@ from checkers.evidence.znodes import znode_tables
 from checkers.groups.families import of_groups
 from checkers.history import schema
 from checkers.history.load import load_history
-from checkers.history.retention import Expiry, Retention
+from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
 from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, GROUPS, TRANSACTIONS, Spec
@@ -34,6 +34,7 @@ from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
 from tests.support.histories import OUT, apart, merged, write_history
 from tests.support.model_cluster import ModelCluster
+from tests.support.run_info import run_info
 
 TABLES = {
     "events": schema.EVENTS,
@@ -202,24 +203,10 @@ def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Cas
 
 def _info(cases: Mapping[str, Case], *, unclean: bool) -> RunInfo:
     nodes = sorted({(e["node"], e["b"]) for case in cases.values() for e in case.tables.get("events", ())})
-    return RunInfo(
-        name="cases",
-        topic="",
+    return run_info(
         partitions=tuple(f"{topic}-{n}" for topic, case in cases.items() for n in range(case.partitions)),
-        replication_factor=3,
-        min_insync_replicas=2,
         unclean=unclean,
-        system_kind="highwater",
-        event_log=True,
-        retention=Retention(),
-        session_timeout_ms=6000,
-        workload_acks="all",
         nodes=tuple(NodeInfo(name, "broker", broker, 0) for name, broker in nodes),
-        origin_monotonic_ns=0,
-        origin_wall_ns=0,
-        scripted=False,
-        aborted=None,
-        finished=True,
     )
 
 

@@ -8,29 +8,11 @@ import pytest
 
 from checkers.coverage.compacted import UNFIT, unfit
 from checkers.coverage.missing_evidence import not_applicable
-from checkers.history.retention import Retention
 from checkers.history.run_info import RunInfo
 from checkers.verdicts.catalogue import BY_NAME
+from tests.support.run_info import run_info
 
-INFO = RunInfo(
-    name="x",
-    topic="hw",
-    partitions=("hw-0",),
-    replication_factor=3,
-    min_insync_replicas=2,
-    unclean=False,
-    system_kind="highwater",
-    event_log=True,
-    retention=Retention(),
-    session_timeout_ms=6000,
-    workload_acks="all",
-    nodes=(),
-    origin_monotonic_ns=0,
-    origin_wall_ns=0,
-    scripted=False,
-    aborted=None,
-    finished=True,
-)
+INFO = run_info()
 COMPACTED = replace(INFO, compacted=True)
 
 

@@ -12,33 +12,15 @@ from checkers.coverage.missing_evidence import missing_evidence_of, not_applicab
 from checkers.coverage.requirements import AroundFault, Seen, judge_coverage
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
-from checkers.history.retention import Retention
-from checkers.history.run_info import NodeInfo, RunInfo
+from checkers.history.run_info import NodeInfo
 from checkers.results.results import sentence
 from checkers.verdicts.catalogue import BY_NAME
 from checkers.verdicts.verdict import Row, judge
+from tests.support.run_info import run_info
 
 pytestmark = pytest.mark.guarantee("H8")
 
-INFO = RunInfo(
-    name="x",
-    topic="hw",
-    partitions=("hw-0",),
-    replication_factor=3,
-    min_insync_replicas=2,
-    unclean=False,
-    system_kind="highwater",
-    event_log=True,
-    retention=Retention(),
-    session_timeout_ms=6000,
-    workload_acks="all",
-    nodes=(NodeInfo("n1", "broker", 1, 0), NodeInfo("zk1", "zookeeper", None, 0)),
-    origin_monotonic_ns=0,
-    origin_wall_ns=0,
-    scripted=False,
-    aborted=None,
-    finished=True,
-)
+INFO = run_info(nodes=(NodeInfo("n1", "broker", 1, 0), NodeInfo("zk1", "zookeeper", None, 0)))
 SEEN = Seen(
     acknowledged=6000,
     elections=4,
