@@ -83,9 +83,9 @@ class TransactionCoordinator:
     # -- who coordinates what --------------------------------------------------------------------------------------
 
     def partition_of(self, transactional_id: str) -> int:
-        """Of `__transaction_state`."""
-        count = self._cluster.partition_count(TRANSACTION_TOPIC) or self.settings.partitions
-        return partition_of(transactional_id, count)
+        """Of `__transaction_state`; −1 while that is not known here: it may have been made with other settings."""
+        count = self._cluster.partition_count(TRANSACTION_TOPIC)
+        return partition_of(transactional_id, count) if count else -1
 
     def find(self, transactional_id: str) -> TransactionPartition | ErrorCode:
         """Where the id is coordinated, or why not here."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 import pytest
 
 from broker.config.settings import Settings
+from broker.core.coordination import partition_of
 from broker.core.transaction.metadata import TransactionMetadata
 from broker.core.transaction.producer_ids import Claimed
 from broker.core.transaction.states import TransactionState
@@ -61,11 +62,12 @@ class Coordinating:
         self.wall_ms = 1_000_000
         self.appends = FakeAppends()
         self.markers = HeldMarkers()
+        self.cluster = FakeCluster({STATE_0: 1, P0: 2})
         settings = Settings.parse({"zookeeper.connect": "zk:2181", "transactional.id.expiration.ms": "500000"})
         self.coordinator = TransactionCoordinator(
             settings.transactions,
             None,  # type: ignore[arg-type]
-            FakeCluster({STATE_0: 1, P0: 2}),
+            self.cluster,
             self.appends,  # type: ignore[arg-type]
             Ids(),
             self.loop,
@@ -363,6 +365,17 @@ def test_who_does_not_coordinate_says_so(here: Coordinating, error: ErrorCode) -
     assert here.add((1, 0), P0) == [error]
     assert here.end((1, 0)) == [error]
     assert here.verified((1, 0), [P0]) == [error]
+
+
+def test_nobody_knows_where_an_id_belongs_before_the_topic_is_known(here: Coordinating) -> None:
+    """LeaderAndIsr may come before the metadata, and the topic have other partitions than this broker would make."""
+    asked: list[int] = []
+    here.coordinator.partitions.find = lambda partition: asked.append(partition) or ErrorCode.NOT_COORDINATOR  # type: ignore[func-returns-value, method-assign]
+    here.cluster.leaders.clear()
+    assert here.init() == [(ErrorCode.NOT_COORDINATOR, -1, -1)]
+    here.cluster.leaders.update({TopicPartition(STATE_0.topic, index): 1 for index in range(3)})
+    here.init()
+    assert asked == [-1, partition_of("tx", 3)]
 
 
 def test_what_is_stored_is_what_is_loaded(here: Coordinating) -> None:
