@@ -7,25 +7,14 @@ cache. Java 17 is preferred, what Kafka 3.9 recommends. Must not know what is ru
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.process import BenchmarkFailed
-from harness.tools.java import JavaHome, cache_folder, installed_javas
+from harness.tools.jars import JarsMissing, cached_jars
+from harness.tools.java import JavaHome, installed_javas
 
 VERSION = "3.9.1"
 _JAVA_WANTED = (17, 21, 11)
-_DOWNLOAD_TIMEOUT_S = 600
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>org.example</groupId><artifactId>kafka-classpath</artifactId><version>1</version><dependencies>
-{dependencies}
-</dependencies></project>
-"""
-_DEPENDENCY = (
-    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{a}</artifactId><version>{v}</version></dependency>"
-)
 
 
 def java_for_kafka() -> JavaHome:
@@ -69,31 +58,7 @@ def installed_version(home: Path | None) -> str:
 
 def _from_cache(name: str, version: str, *artifacts: str) -> str:
     """Class path of these artifacts with all that they depend on, which Maven copies once."""
-    jars = cache_folder() / f"{name}-{version}"
-    if not (jars / "complete").exists():
-        _download(jars, version, artifacts)
-    return f"{jars}/*"
-
-
-def _download(jars: Path, version: str, artifacts: Sequence[str]) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise BenchmarkFailed(
-            "Kafka's jars are not here: apt-get install -y maven, or name an installation by --kafka-home"
-        )
-    jars.mkdir(parents=True, exist_ok=True)
-    dependencies = "\n".join(_DEPENDENCY.format(a=artifact, v=version) for artifact in artifacts)
-    (jars / "pom.xml").write_text(_POM.format(dependencies=dependencies))
-    print(f"Copying {' and '.join(artifacts)} {version} from Maven Central to {jars} ...", flush=True)
-    done = subprocess.run(
-        [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
-        cwd=jars,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_DOWNLOAD_TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise BenchmarkFailed(f"mvn dependency:copy-dependencies exited {done.returncode}: {done.stdout[-1500:]}")
-    (jars / "complete").touch()
+    try:
+        return f"{cached_jars(name, version, artifacts)}/*"
+    except JarsMissing as error:
+        raise BenchmarkFailed(f"{error}; or name an installation by --kafka-home") from None
