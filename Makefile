@@ -68,6 +68,7 @@ unit: $(VENV)/.dev ## The tests that do no I/O
 nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, the long tests, and every mutant of the core; resumable
 	@$(BIN)/python -m harness.tools.install --for test
 	@$(BIN)/python -m harness.tools.install --for compile
+	@$(BIN)/python -m harness.tools.install --for java
 	@$(BIN)/highwater nightly examples/runs --seeds $(SEEDS) --resume $(ARGS); runs=$$?; \
 		echo "the long tests:"; $(BIN)/python -m pytest -m nightly -q -rP; tests=$$?; \
 		echo "the broker compiled:"; $(MAKE) --no-print-directory test-compiled ARGS=-q; compiled=$$?; \

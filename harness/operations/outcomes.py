@@ -54,7 +54,9 @@ RESET = "connection-reset"
 TIMEOUT = "timeout"
 MALFORMED = "malformed"
 CLIENT_ERROR = "client-error"
-"""Any error that librdkafka reported: only the repeated drain has it."""
+"""An error that a real client made up: Kafka has no name for it."""
+CLIENT_DIED = "client-died"
+"""The process of a real client ended, or did not answer and was killed: what became of its calls is not known."""
 
 NOTHING_SENT = frozenset({NO_LEADER, REFUSED, NOT_CONNECTED})
 """The request's first byte was never handed to the kernel."""

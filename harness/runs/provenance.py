@@ -30,19 +30,19 @@ def code_digest(broker_source: Path, others: Iterable[Path] = ()) -> str:
 
 
 def digest_of(packages: Iterable[Path]) -> str:
-    """Digest of every importable file of these packages, 12 hex digits; a package may be one file."""
+    """Digest of every file of code of these packages, 12 hex digits; a package may be one file."""
     found = hashlib.sha256()
     for package in packages:
         for file in [package] if package.is_file() else sorted(package.rglob("*")):
-            if _importable(file.relative_to(package.parent)) and file.is_file():
+            if _code(file.relative_to(package.parent)) and file.is_file():
                 found.update(f"{file.relative_to(package.parent)}\0".encode())
                 found.update(file.read_bytes())
     return found.hexdigest()[:12]
 
 
-def _importable(file: Path) -> bool:
+def _code(file: Path) -> bool:
     # Files in __pycache__ are derived from their sources, and come and go.
-    return file.name.endswith(tuple(importlib.machinery.all_suffixes())) and "__pycache__" not in file.parts
+    return file.name.endswith((*importlib.machinery.all_suffixes(), ".java")) and "__pycache__" not in file.parts
 
 
 @functools.cache

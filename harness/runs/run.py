@@ -27,7 +27,7 @@ from harness.runs.recording import Recording
 from harness.runs.run_control import Abort, Aborted, Background, RunFailed
 from harness.runs.store import RunStore, create
 from harness.systems import system_kind
-from harness.workloads import workload_kind
+from harness.workloads import prepared, workload_kind
 from harness.workloads.base import FinalTools, Workload, WorkloadFailed
 from nemesis.script import ScriptFailed
 from nemesis.script_steps import parse_script
@@ -75,6 +75,7 @@ def run(plan: Plan, options: Options) -> Ended:
     """
     if plan.seed is None:
         plan = plan.with_overrides(seed=draw_seed())
+    prepared(plan)
     store = create(options.store, plan.name)
     store.run_toml.write_text(render(plan), encoding="utf-8")
     abort = Abort()

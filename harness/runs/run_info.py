@@ -16,7 +16,7 @@ from harness.plan.plan import Plan
 from harness.runs.outside_code import outside_code, outside_names, run_code
 from harness.runs.provenance import versions
 from harness.systems import system_kind
-from harness.workloads import checkers_of
+from harness.workloads import checkers_of, prepared
 
 SCHEMA = 1
 
@@ -43,7 +43,7 @@ def run_json(
         "origin_monotonic_ns": origin_monotonic_ns,
         "origin_wall_ns": origin_wall_ns,
         "highwater_version": version(),
-        "versions": versions(),
+        "versions": {**versions(), **prepared(plan)},
         "code": run_code(source, outside),
         "outside": [one.as_json() for one in outside_code(outside)],
         "command": list(argv),

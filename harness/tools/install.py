@@ -62,13 +62,17 @@ _COMPILE = (
     Package("build-essential", ("gcc", "cc")),
     Package("python{}.{}-dev".format(*sys.version_info), (), (f"{sysconfig.get_paths()['include']}/Python.h",)),
 )
+_JAVA = (
+    Package("maven", ("mvn",)),
+    Package("openjdk-17-jdk-headless", ("javac",)),
+)
 _BENCH = (
     *_COMPILE,
     Package("librdkafka-dev", (), ("/usr/include/librdkafka/rdkafka.h", "/usr/local/include/librdkafka/rdkafka.h")),
     Package("maven", ("mvn",)),
     Package("openjdk-17-jre-headless", ("java",)),
 )
-PACKAGES = {"demo": _DEMO, "test": _TEST, "compile": _COMPILE, "bench": _BENCH}
+PACKAGES = {"demo": _DEMO, "test": _TEST, "compile": _COMPILE, "java": _JAVA, "bench": _BENCH}
 
 
 def missing(purpose: str) -> list[str]:

@@ -6,12 +6,12 @@ registration (`harness.plan.extensions`). Takes addresses from the system; opera
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from harness.plan.extensions import WORKLOADS
 from harness.plan.plan import Plan
-from harness.workloads.base import PlanChecked, WorkloadKind
+from harness.workloads.base import PlanChecked, Prepared, WorkloadKind
 
 
 def workload_kind(name: str) -> WorkloadKind:
@@ -23,3 +23,11 @@ def checkers_of(plan: Plan) -> Sequence[str]:
     """Names of the checkers that judge what this plan's clients see."""
     kind = workload_kind(plan.workload.kind)
     return kind.checkers_of(plan) if isinstance(kind, PlanChecked) else kind.checkers
+
+
+def prepared(plan: Plan) -> Mapping[str, str]:
+    """Versions of the programs that this plan's clients are, beside the lab's own, once they are at hand. Raises
+    PlanError.
+    """
+    kind = workload_kind(plan.workload.kind)
+    return kind.prepare(plan) if isinstance(kind, Prepared) else {}

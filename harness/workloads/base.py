@@ -152,6 +152,17 @@ class PlanChecked(Protocol):
         ...
 
 
+@runtime_checkable
+class Prepared(Protocol):
+    """A kind of workload whose clients are programs that the lab does not bring along."""
+
+    def prepare(self, plan: Plan) -> Mapping[str, str]:
+        """Have them at hand before anything of a run is made; blocks while they are fetched. The version of each by
+        name, for the run's record. Raises PlanError that says what is missing, and how to get it.
+        """
+        ...
+
+
 class WorkloadKind(Protocol):
     """One kind of workload.
 

@@ -9,12 +9,11 @@ may be processed again, by whoever owns the partition then. The third promise is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from harness.operations import outcomes
 from harness.workloads.groups.offsets import offsets_field
-from harness.workloads.real_clients.consumer import Member, Record
+from harness.workloads.real_clients.consumer import Member
 from harness.workloads.real_clients.options import AT_MOST_ONCE
+from harness.workloads.real_clients.ports import CallFailed, Record
 
 
 class Reached:
@@ -34,12 +33,6 @@ def ends_of(records: Sequence[Record]) -> dict[int, int]:
     return {record.partition: record.offset + 1 for record in records}
 
 
-def error_name(error: Any) -> str:
-    """Of a KafkaException, as the history has it: librdkafka's own names are one."""
-    name = str(error.args[0].name())
-    return outcomes.CLIENT_ERROR if name.startswith("_") else name
-
-
 def note_processed(member: Member, records: Sequence[Record], promise: str) -> None:
     """The records are processed, partition by partition."""
     by_partition: dict[int, list[int]] = {}
@@ -47,7 +40,7 @@ def note_processed(member: Member, records: Sequence[Record], promise: str) -> N
         if record.value is not None:
             by_partition.setdefault(record.partition, []).append(record.value)
     for partition, values in by_partition.items():
-        fields = {**member.identity, "consumer": member.consumer_name, "promise": promise, "values": values}
+        fields = {**member.identity, "consumer": member.consumer_name(partition), "promise": promise, "values": values}
         member.process.at_once("process", (member.settings.topic, partition), fields)
 
 
@@ -70,28 +63,20 @@ class Committing:
 
     def _commit(self, member: Member) -> bool:
         """Whether everything that is uncommitted is committed now."""
-        from confluent_kafka import KafkaException, TopicPartition
-
         if not member.uncommitted:
             return True
-        if not member.consumer.memberid():
+        if not member.consumer.member:
             # Of no member, and so of no generation, the commit of an empty group is taken whenever it comes.
             return False
         topic, offsets = member.settings.topic, dict(member.uncommitted)
-        fields = {**member.identity, "generation": -1, "offsets": offsets_field(topic, offsets)}
-        begun = member.process.invoke("commit_offsets", None, fields)
+        begun = member.process.invoke(
+            "commit_offsets", None, {**member.identity, "offsets": offsets_field(topic, offsets)}
+        )
         try:
-            done = member.consumer.commit(
-                offsets=[TopicPartition(topic, partition, offset) for partition, offset in offsets.items()],
-                asynchronous=False,
-            )
-        except KafkaException as error:
-            # librdkafka may have sent several requests, of which the last alone has said what became of it.
-            member.process.complete(begun, "info", error_name(error))
-            return False
-        refused = [one.error for one in done or () if one.error is not None]
-        if refused:
-            member.process.complete(begun, "info", str(refused[0].name()))
+            member.consumer.commit(offsets)
+        except CallFailed as failed:
+            # The client may have sent several requests, of which the last alone has said what became of it.
+            member.process.complete(begun, "info", failed.error)
             return False
         member.process.complete(begun, "ok")
         member.uncommitted.clear()

@@ -1,7 +1,7 @@
 """A real client's calls and callbacks as operations of the history.
 
-Decides process numbers and fields that all of them have. Must not know librdkafka. A `Process` is used by one thread;
-after an operation that came out `info` it goes on under a new number, as processes of the lab do.
+Decides process numbers and fields that all of them have. Must not know client libraries. A `Process` is used by one
+thread; after an operation that came out `info` it goes on under a new number, as processes of the lab do.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from harness.operations.history import History
 from harness.operations.op import Completion, Invocation, Outcome
 from harness.workloads.base import RunContext
 
-READER = "confluent"
-
 
 class Begun(NamedTuple):
     """An operation that has been invoked. op: index of its line."""
@@ -25,10 +23,11 @@ class Begun(NamedTuple):
 
 
 class Process:
-    """One application thread's operations."""
+    """One application thread's operations. reader: whose calls they are, as the history has it."""
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: RunContext, reader: str) -> None:
         self._run = run
+        self._reader = reader
         self._number = run.next_process()
 
     @property
@@ -40,7 +39,7 @@ class Process:
         """Record a call that is about to be made. home: topic and partition, where it has one."""
         topic, partition = home if home is not None else (None, None)
         invocation = Invocation(
-            self._number, f, self.history.phase, topic, partition, None, {"reader": READER, **fields}
+            self._number, f, self.history.phase, topic, partition, None, {"reader": self._reader, **fields}
         )
         return Begun(self.history.invoke(invocation), invocation)
 

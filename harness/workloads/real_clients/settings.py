@@ -27,6 +27,21 @@ class Settings:
     options: Options
 
     @property
+    def servers(self) -> str:
+        """As clients want them."""
+        return ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """Of members."""
+        return max(100, self.options.session_timeout_ms // 5)
+
+    @property
+    def poll_interval_ms(self) -> int:
+        """After which a member that does not poll leaves its group."""
+        return max(self.options.session_timeout_ms, self.options.max_poll_interval_ms)
+
+    @property
     def group(self) -> str:
         """The group of every member."""
         return f"{self.topic}-app"
@@ -37,7 +52,7 @@ class Settings:
 
     def _common(self, client_id: str) -> dict[str, object]:
         return {
-            "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in self.bootstrap),
+            "bootstrap.servers": self.servers,
             "client.id": client_id,
             "allow.auto.create.topics": False,
             "socket.connection.setup.timeout.ms": 2000,
@@ -75,17 +90,16 @@ class Settings:
 
     def of_consumer(self, member: int) -> dict[str, object]:
         """A member that commits by itself, and begins with the first record where nothing is committed."""
-        session_ms = self.options.session_timeout_ms
         return {
             **self._common(f"highwater-member-{member}"),
             "group.id": self.group,
-            "session.timeout.ms": session_ms,
-            "heartbeat.interval.ms": max(100, session_ms // 5),
-            "max.poll.interval.ms": max(session_ms, self.options.max_poll_interval_ms),
+            "session.timeout.ms": self.options.session_timeout_ms,
+            "heartbeat.interval.ms": self.heartbeat_ms,
+            "max.poll.interval.ms": self.poll_interval_ms,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": "range",
+            "partition.assignment.strategy": self.options.assignor,
             "isolation.level": "read_committed" if self.isolation else "read_uncommitted",
             "check.crcs": True,
             "fetch.wait.max.ms": 100,

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 
 from harness.clients.admin import Admin, AdminError
+from harness.clients.java.program import ClientMissing, client_program
 from harness.clients.router import Cluster
 from harness.clients.sampler import Sampler
 from harness.operations.generator import Generator, Rng, Stagger, TimeLimit
@@ -30,8 +31,11 @@ from harness.workloads.groups.offsets_topic import OffsetsTopic
 from harness.workloads.real_clients.consumer import Member, Processing
 from harness.workloads.real_clients.exactly_once import Transforming, take_ids
 from harness.workloads.real_clients.final_phase import READERS, ExactlyOnceFinalPhase, GroupEnd
-from harness.workloads.real_clients.load import Load
+from harness.workloads.real_clients.java import JavaClients
+from harness.workloads.real_clients.librdkafka import LibrdkafkaClients
+from harness.workloads.real_clients.load import Load, Work
 from harness.workloads.real_clients.options import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, options_of
+from harness.workloads.real_clients.ports import Clients
 from harness.workloads.real_clients.processing import Committing, Reached
 from harness.workloads.real_clients.producer import ProducerLoop
 from harness.workloads.real_clients.record import Process
@@ -51,7 +55,7 @@ POLLS_SHARE = 0.3
 
 
 class RealClients:
-    """Implements `harness.workloads.base.WorkloadKind`, and `PlanChecked`."""
+    """Implements `harness.workloads.base.WorkloadKind`, `PlanChecked` and `Prepared`."""
 
     checkers = (*OF_THE_LOG, *OF_COMMITS, "at-most-once", "at-least-once", *OF_TRANSACTIONS)
 
@@ -70,6 +74,16 @@ class RealClients:
             raise PlanError(f'workload.acks: an application that promises {promise} needs "all"')
         if plan.workload.records_per_send != 1:
             raise PlanError("workload.records_per_send: the application hands records over one by one")
+
+    def prepare(self, plan: Plan) -> Mapping[str, str]:
+        """Fetch and compile the Java client, where it takes part."""
+        options = options_of(plan)
+        if not options.any_java:
+            return {}
+        try:
+            return {"kafka-clients": client_program(options.java_client).version}
+        except ClientMissing as error:
+            raise PlanError(f'workload.options.client = "{options.client}": {error}') from None
 
     def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> RealClientsRun:
         """Clients of these brokers; nothing is sent yet."""
@@ -107,18 +121,32 @@ class RealClientsRun:
         self._reached = Reached()
         self._numbers = count(1)
         rate = workload.rate * (1 - POLLS_SHARE) / workload.producers
-        producers = [
-            ProducerLoop(self._settings, number, Process(run), rate).run for number in range(workload.producers)
-        ]
+        self._program = client_program(self._options.java_client) if self._options.any_java else None
+        producers = [self._producer(number, rate) for number in range(workload.producers)]
         self._load = Load(run, producers, [self._member(number) for number in range(workload.consumers)])
 
-    def _member(self, number: int) -> Callable[[Callable[[], bool]], None]:
+    def _clients(self, number: int) -> Clients:
+        if self._program is None or not self._options.is_java(number):
+            return LibrdkafkaClients(self._settings, number)
+
+        def on_lost(reason: str) -> None:
+            self._run.history.harness("client-lost", error=reason)
+
+        return JavaClients(self._settings, number, self._program, on_lost)
+
+    def _producer(self, number: int, rate: float) -> Work:
+        clients = self._clients(number)
+        return ProducerLoop(self._settings, number, Process(self._run, clients.reader), rate, clients).run
+
+    def _member(self, number: int) -> Work:
+        clients = self._clients(number)
+
         def processing(process: Process) -> Processing:
             if self._exactly_once:
-                return Transforming(self._settings, number, process, self._reached, self._numbers)
+                return Transforming(self._settings, number, process, self._reached, self._numbers, clients)
             return Committing(self._options.promise, self._reached)
 
-        member = Member(self._settings, number, Process(self._run), processing)
+        member = Member(self._settings, number, Process(self._run, clients.reader), processing, clients)
         return lambda going: member.run(going, self._load.loaded)
 
     def coordinated(self, kind: str) -> Collection[str]:

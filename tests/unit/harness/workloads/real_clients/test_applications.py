@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,10 +15,11 @@ from harness.plan.run_file import parse_plan
 from harness.plan.toml_source import PlanError
 from harness.workloads import checkers_of, workload_kind
 from harness.workloads.base import RunContext
-from harness.workloads.real_clients.consumer import Member, Record
+from harness.workloads.real_clients.consumer import Member
+from harness.workloads.real_clients.librdkafka import LibrdkafkaConsumer, delivery_outcome, offset_of
 from harness.workloads.real_clients.options import Options
+from harness.workloads.real_clients.ports import Clients, Record
 from harness.workloads.real_clients.processing import Committing, Reached
-from harness.workloads.real_clients.producer import delivery_outcome, offset_field
 from harness.workloads.real_clients.record import Process
 from harness.workloads.real_clients.settings import Settings
 
@@ -58,6 +60,12 @@ class Consumer:
         self.errors = list(errors)
         self.committed: list[dict[int, int]] = []
         self.id = "m"
+        self.callbacks: dict[str, Callable[[Any, Any], None]] = {}
+        self.done: list[tuple[str, list[int]]] = []
+
+    def subscribe(self, topics: Sequence[str], **callbacks: Callable[[Any, Any], None]) -> None:
+        assert topics == ["hw"]
+        self.callbacks = callbacks
 
     def memberid(self) -> str:
         return self.id
@@ -71,18 +79,35 @@ class Consumer:
         return offsets
 
     def unassign(self) -> None:
-        """As the application says."""
+        self.done.append(("unassign", []))
+
+    def incremental_assign(self, given: Sequence[TopicPartition]) -> None:
+        self.done.append(("incremental_assign", [one.partition for one in given]))
+
+    def incremental_unassign(self, given: Sequence[TopicPartition]) -> None:
+        self.done.append(("incremental_unassign", [one.partition for one in given]))
 
 
-def settings(promise: str) -> Settings:
-    return Settings([Address("h", 1)], "hw", "hw", 2, 100, 3000, -1, 1, Options(promise=promise))
+def settings(promise: str, assignor: str = "range") -> Settings:
+    options = Options(promise=promise, assignor=assignor)
+    return Settings([Address("h", 1)], "hw", "hw", 2, 100, 3000, -1, 1, options)
 
 
-def member(notes: Notes, consumer: Consumer, promise: str) -> Member:
+def member(notes: Notes, consumer: Consumer, promise: str, assignor: str = "range") -> Member:
     never = cast(Callable[[Process], Any], None)
-    made = Member(settings(promise), 0, Process(cast(RunContext, notes)), never)
-    made.consumer = consumer
+    process = Process(cast(RunContext, notes), "confluent")
+    made = Member(settings(promise, assignor), 0, process, never, cast(Clients, None))
+    made.consumer = LibrdkafkaConsumer(made.settings, consumer, made)
     return made
+
+
+def gathered(application: Member) -> None:
+    application._gathered, application._unsaid = list(RECORDS), list(RECORDS)
+    application.uncommitted = {0: 5, 1: 3}
+
+
+def places(*partitions: int) -> list[TopicPartition]:
+    return [TopicPartition("hw", partition) for partition in partitions]
 
 
 def test_at_most_once_processes_what_is_committed_and_nothing_else() -> None:
@@ -117,23 +142,41 @@ def test_commit_of_no_member_is_not_sent() -> None:
 
 
 def test_revocation_is_recorded_behind_what_was_delivered_and_ends_the_consumers_name() -> None:
-    notes = Notes()
-    application = member(notes, Consumer(), "at-least-once")
-    application._gathered = list(RECORDS)
-    application.uncommitted = {0: 5}
-    before = application.consumer_name
-    application._on_gone("revoke", [TopicPartition("hw", 1), TopicPartition("hw", 0)])
+    notes, consumer = Notes(), Consumer()
+    application = member(notes, consumer, "at-least-once")
+    gathered(application)
+    before = application.consumer_name(0)
+    consumer.callbacks["on_revoke"](consumer, places(1, 0))
     assert [one.f for one in notes.invocations] == ["poll", "poll", "revoke"]
     assert [one.fields["consumer"] for one in notes.invocations[:2]] == [before, before]
     assert notes.invocations[0].fields["client_position"] == 5
     assert notes.invocations[2].fields["partitions"] == ["hw-0", "hw-1"]
-    assert application.consumer_name != before
+    assert application.consumer_name(0) != before
     assert (application._gathered, application.uncommitted) == ([], {})
+    assert consumer.done == [("unassign", [])]
+
+
+@pytest.mark.parametrize(("callback", "f"), [("on_revoke", "revoke"), ("on_lost", "lost")])
+def test_cooperative_member_goes_on_with_what_it_keeps(callback: str, f: str) -> None:
+    notes, consumer = Notes(), Consumer()
+    application = member(notes, consumer, "at-least-once", "cooperative-sticky")
+    gathered(application)
+    kept, gone = application.consumer_name(0), application.consumer_name(1)
+    consumer.callbacks[callback](consumer, places(1))
+    assert [one.f for one in notes.invocations] == ["poll", "poll", f]
+    assert notes.invocations[2].fields["rebalance"] == "cooperative"
+    # Their names are of one assignment each; what is kept has not begun another.
+    assert (application._gathered, application.uncommitted) == (list(RECORDS[:2]), {0: 5})
+    consumer.callbacks["on_assign"](consumer, places(1))
+    assert (application.consumer_name(0), application.consumer_name(1) != gone) == (kept, True)
+    assert consumer.done == [("incremental_unassign", [1]), ("incremental_assign", [1])]
+    application._deliver()
+    assert [one.f for one in notes.invocations] == ["poll", "poll", f, "assign"]
 
 
 def test_process_that_does_not_know_what_became_of_a_call_goes_on_under_another_number() -> None:
     notes = Notes()
-    process = Process(cast(RunContext, notes))
+    process = Process(cast(RunContext, notes), "confluent")
     first, second = process.invoke("send", ("hw", 0), {}), process.invoke("send", ("hw", 0), {})
     process.complete(first, "info", "timeout")
     process.complete(second, "ok")
@@ -158,8 +201,9 @@ def test_delivery_callback_says_what_is_certain(name: str, retries: bool, expect
     assert delivery_outcome(name, retries=retries) == expected
 
 
-def plan_text(workload: str = "", promise: str = "at-least-once") -> str:
-    return f'name = "x"\n[workload]\nkind = "real-clients"\n{workload}\n[workload.options]\npromise = "{promise}"\n'
+def plan_text(workload: str = "", promise: str = "at-least-once", more: str = "") -> str:
+    options = f'[workload.options]\npromise = "{promise}"\n{more}\n'
+    return f'name = "x"\n[workload]\nkind = "real-clients"\n{workload}\n{options}'
 
 
 @pytest.mark.parametrize("promise", ["at-most-once", "at-least-once", "exactly-once"])
@@ -172,6 +216,9 @@ def test_run_is_judged_by_what_its_application_promises(promise: str) -> None:
     ("text", "says"),
     [
         (plan_text(promise="twice"), "'twice' is not one of at-most-once, at-least-once, exactly-once"),
+        (plan_text(more='client = "c"'), "'c' is not one of confluent, java, mixed"),
+        (plan_text(more='assignor = "sticky"'), "'sticky' is not one of range, cooperative-sticky"),
+        (plan_text(more='java_client = "2.8"'), "'2.8' is not one of 3.9.1"),
         (plan_text("acks = 1"), 'workload.acks: an application that promises at-least-once needs "all"'),
         (plan_text("acks = 0", "at-most-once"), "workload.acks"),
         (plan_text("consumers = 0"), "real-clients needs producers, and consumers"),
@@ -197,12 +244,17 @@ def test_librdkafka_is_set_up_for_the_promise(promise: str) -> None:
     assert consumer["enable.auto.commit"] is False
 
 
-@pytest.mark.parametrize(
-    ("offset", "expected"), [(0, {"base_offset": 0}), (7, {"base_offset": 7}), (-1001, {}), (None, {})]
-)
-def test_delivered_record_may_be_where_nobody_says(offset: int | None, expected: dict[str, int]) -> None:
+@pytest.mark.parametrize(("offset", "expected"), [(0, 0), (7, 7), (-1001, None), (None, None)])
+def test_delivered_record_may_be_where_nobody_says(offset: int | None, expected: int | None) -> None:
     class Message:
         def offset(self) -> int | None:
             return offset
 
-    assert offset_field(Message()) == expected
+    assert offset_of(Message()) == expected
+
+
+@pytest.mark.parametrize(
+    ("client", "expected"), [("confluent", [False] * 3), ("java", [True] * 3), ("mixed", [False, True, False])]
+)
+def test_mixed_application_has_clients_of_both_libraries_in_turn(client: str, expected: list[bool]) -> None:
+    assert [replace(Options(), client=client).is_java(number) for number in range(3)] == expected

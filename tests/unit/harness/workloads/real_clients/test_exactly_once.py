@@ -12,9 +12,11 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from harness.clients.connection import Address
 from harness.operations.op import Completion, Invocation
 from harness.workloads.base import RunContext
-from harness.workloads.real_clients.consumer import BeginAnew, Member, Record
+from harness.workloads.real_clients.consumer import BeginAnew, Member
 from harness.workloads.real_clients.exactly_once import Transforming
+from harness.workloads.real_clients.librdkafka import LibrdkafkaConsumer, LibrdkafkaTransactional
 from harness.workloads.real_clients.options import Options
+from harness.workloads.real_clients.ports import Clients, Record
 from harness.workloads.real_clients.processing import Reached
 from harness.workloads.real_clients.record import Process
 from harness.workloads.real_clients.settings import Settings
@@ -51,6 +53,9 @@ class Consumer:
     def __init__(self) -> None:
         self.id = "m"
         self.sought: list[tuple[int, int]] = []
+
+    def subscribe(self, _topics: Sequence[str], **_callbacks: Callable[[Any, Any], None]) -> None:
+        """No callback comes."""
 
     def memberid(self) -> str:
         return self.id
@@ -101,14 +106,20 @@ class Producer:
     def poll(self, _wait_s: float) -> None:
         """Nothing more."""
 
+    def purge(self) -> None:
+        """Nothing is left."""
+
+    def flush(self, _limit_s: float) -> None:
+        """Nothing is left."""
+
 
 def take(producer: Producer, consumer: Consumer) -> tuple[Notes, Reached, Member]:
     notes, reached = Notes(), Reached()
-    process = Process(cast(RunContext, notes))
-    member = Member(SETTINGS, 0, process, cast(Callable[[Process], Any], None))
-    member.consumer = consumer
-    processing = Transforming(SETTINGS, 0, process, reached, count(1))
-    processing._producer = producer
+    process, clients = Process(cast(RunContext, notes), "confluent"), cast(Clients, None)
+    member = Member(SETTINGS, 0, process, cast(Callable[[Process], Any], None), clients)
+    member.consumer = LibrdkafkaConsumer(SETTINGS, consumer, member)
+    processing = Transforming(SETTINGS, 0, process, reached, count(1), clients)
+    processing._producer = LibrdkafkaTransactional(SETTINGS, producer, processing._delivered)
     try:
         processing.take(member, RECORDS)
     except BeginAnew:
@@ -139,7 +150,7 @@ def test_member_whose_transaction_is_aborted_goes_back_to_its_inputs(errors: dic
     consumer = Consumer()
     notes, reached, member = take(Producer(**errors), consumer)
     assert notes.done == [*ended, ("end_txn", False, "ok"), *UNSENT]
-    assert (reached.offsets, consumer.sought, member.consumer_name) == ({}, [(0, 5)], "hw-app/0/1")
+    assert (reached.offsets, consumer.sought, member.consumer_name(0)) == ({}, [(0, 5)], "hw-app/0/1")
 
 
 @pytest.mark.parametrize("errors", [{"commit": [FATAL]}, {"commit": [ABORTABLE], "abort": [FATAL]}])

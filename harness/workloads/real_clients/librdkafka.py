@@ -1,0 +1,286 @@
+"""confluent-kafka (librdkafka) as an application's client; implements `ports`.
+
+Decides what its errors mean. Must not know the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial as bound
+from typing import Any
+
+from harness.clients.values import parse_value
+from harness.operations import outcomes
+from harness.operations.op import Outcome
+from harness.workloads.real_clients.options import AT_MOST_ONCE
+from harness.workloads.real_clients.ports import (
+    CallFailed,
+    Consumer,
+    Listener,
+    OnDelivery,
+    Record,
+    RecordSender,
+    Transactional,
+)
+from harness.workloads.real_clients.settings import Settings
+
+CALL_S = 5.0
+_NAMES = {"_MSG_TIMED_OUT": outcomes.TIMEOUT, "_TIMED_OUT": outcomes.TIMEOUT, "_TRANSPORT": outcomes.RESET}
+_NEVER_SENT = frozenset({"_PURGE_QUEUE", "_QUEUE_FULL"})
+
+
+def delivery_outcome(name: str, *, retries: bool) -> tuple[Outcome, str]:
+    """Outcome and error, as the history has it, of a record whose callback has an error of that name.
+
+    retries: the producer sends again by itself; what the last response proves says nothing of the requests before it.
+    """
+    error = _NAMES.get(name, error_name(name))
+    if name in _NEVER_SENT:
+        return "fail", error
+    return ("info" if retries or name.startswith("_") else outcomes.send_outcome(error)), error
+
+
+def error_name(name: str) -> str:
+    """As the history has it: librdkafka's own names are one."""
+    return outcomes.CLIENT_ERROR if name.startswith("_") else name
+
+
+def offset_of(message: Any) -> int | None:
+    """Of a delivered record: none where a later response implied that it is in the log."""
+    offset = message.offset()
+    return None if offset is None or offset < 0 else int(offset)
+
+
+def _failed(error: Any) -> CallFailed:
+    reason = error.args[0]
+    return CallFailed(
+        error_name(str(reason.name())), again=bool(reason.retriable()), aborts=bool(reason.txn_requires_abort())
+    )
+
+
+class LibrdkafkaSender:
+    """Implements `ports.RecordSender`."""
+
+    def __init__(self, settings: Settings, number: int, on_delivery: OnDelivery) -> None:
+        from confluent_kafka import Producer
+
+        self._topic = settings.topic
+        self._on_delivery = on_delivery
+        self._retries = settings.options.promise != AT_MOST_ONCE
+        self.broken = False
+        self._producer: Any = Producer({**settings.of_producer(number), "error_cb": self._on_error})
+
+    def _on_error(self, error: Any) -> None:
+        """After a fatal error the producer takes nothing any more."""
+        self.broken = self.broken or bool(error.fatal())
+
+    def send(self, number: int, partition: int, value: bytes) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.produce(
+                self._topic, value=value, partition=partition, on_delivery=bound(self._delivered, number)
+            )
+        except BufferError:
+            self._on_delivery(number, "fail", outcomes.CLIENT_ERROR, None)
+        except KafkaException as error:
+            self._on_error(error.args[0])
+            self._on_delivery(number, "fail", outcomes.CLIENT_ERROR, None)
+
+    def _delivered(self, number: int, error: Any, message: Any) -> None:
+        if error is None:
+            self._on_delivery(number, "ok", None, offset_of(message))
+        else:
+            self._on_delivery(number, *delivery_outcome(str(error.name()), retries=self._retries), None)
+
+    def serve(self, wait_s: float) -> None:
+        """A poll ends with the first callback that comes."""
+        self._producer.poll(max(0.0, wait_s))
+
+    def finish(self, limit_s: float) -> None:
+        if not self.broken:
+            self._producer.flush(limit_s)
+        self._producer.purge()
+        self._producer.flush(1)
+        self._producer = None
+
+
+class LibrdkafkaConsumer:
+    """Implements `ports.Consumer`. Its Python client does not say which generation it is in."""
+
+    generation = -1
+
+    def __init__(self, settings: Settings, consumer: Any, listener: Listener) -> None:
+        """consumer: not subscribed yet."""
+        self._settings = settings
+        self._consumer = consumer
+        self._listener = listener
+        consumer.subscribe(
+            [settings.topic],
+            on_assign=self._on_assign,
+            on_revoke=lambda _consumer, given: self._on_gone("revoke", given),
+            on_lost=lambda _consumer, given: self._on_gone("lost", given),
+        )
+
+    @classmethod
+    def open(cls, settings: Settings, number: int, listener: Listener) -> LibrdkafkaConsumer:
+        """Of the member of that number."""
+        from confluent_kafka import Consumer as Librdkafkas
+
+        return cls(settings, Librdkafkas(settings.of_consumer(number)), listener)
+
+    @property
+    def member(self) -> str:
+        return self._consumer.memberid() or ""
+
+    def _on_assign(self, consumer: Any, given: Sequence[Any]) -> None:
+        self._listener.on_assigned([one.partition for one in given])
+        if self._settings.options.cooperative:
+            consumer.incremental_assign(given)
+        else:
+            consumer.assign(given)
+
+    def _on_gone(self, f: str, given: Sequence[Any]) -> None:
+        self._listener.on_gone(f, [one.partition for one in given])
+        if self._settings.options.cooperative:
+            self._consumer.incremental_unassign(given)
+        else:
+            self._consumer.unassign()
+
+    def poll(self, wait_s: float) -> Sequence[Record]:
+        """One record."""
+        message = self._consumer.poll(wait_s)
+        # An error of a partition, or of the group, is repaired by librdkafka, or ends in a callback.
+        if message is None or message.error() is not None:
+            return ()
+        partition = message.partition()
+        value, intact = parse_value(message.value(), message.topic(), partition)
+        return (Record(partition, message.offset(), value, intact and message.key() is None),)
+
+    def position(self, partition: int) -> int | None:
+        """Its own is by definition that after the last record, which says nothing."""
+        return None
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """It may send several requests, of which the last alone says what became of it."""
+        from confluent_kafka import KafkaException
+
+        try:
+            done = self._consumer.commit(offsets=self._places(offsets), asynchronous=False)
+        except KafkaException as error:
+            raise _failed(error) from None
+        refused = [one.error for one in done or () if one.error is not None]
+        if refused:
+            raise CallFailed(error_name(str(refused[0].name())))
+
+    def _places(self, offsets: Mapping[int, int]) -> Sequence[Any]:
+        return _places(self._settings.topic, offsets)
+
+    def whose(self) -> object:
+        whose: object = self._consumer.consumer_group_metadata()
+        return whose
+
+    def seek(self, partition: int, offset: int) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._consumer.seek(*self._places({partition: offset}))
+        except KafkaException:
+            # Taken away meanwhile: whoever has it begins at what is committed.
+            return
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _places(topic: str, offsets: Mapping[int, int]) -> Sequence[Any]:
+    from confluent_kafka import TopicPartition
+
+    return [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+
+
+class LibrdkafkaTransactional:
+    """Implements `ports.Transactional`."""
+
+    def __init__(self, settings: Settings, producer: Any, on_delivery: OnDelivery) -> None:
+        self._settings = settings
+        self._producer = producer
+        self._on_delivery = on_delivery
+
+    @classmethod
+    def open(cls, settings: Settings, number: int, on_delivery: OnDelivery) -> LibrdkafkaTransactional:
+        """With the transactional id of that number."""
+        from confluent_kafka import Producer
+
+        return cls(settings, Producer(settings.of_transactional(number)), on_delivery)
+
+    def _call(self, name: str, *words: object) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            getattr(self._producer, name)(*words)
+        except KafkaException as error:
+            raise _failed(error) from None
+
+    def init(self) -> None:
+        self._call("init_transactions", CALL_S)
+
+    def begin(self) -> None:
+        self._call("begin_transaction")
+
+    def send(self, number: int, partition: int, value: bytes) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.produce(
+                self._settings.out, value=value, partition=partition, on_delivery=bound(self._delivered, number)
+            )
+        except (BufferError, KafkaException) as error:
+            self._on_delivery(number, "fail", outcomes.CLIENT_ERROR, None)
+            raise CallFailed(outcomes.CLIENT_ERROR, aborts=isinstance(error, BufferError)) from None
+
+    def _delivered(self, number: int, error: Any, message: Any) -> None:
+        if error is None:
+            self._on_delivery(number, "ok", None, offset_of(message))
+        else:
+            self._on_delivery(number, "info", error_name(str(error.name())), None)
+
+    def send_offsets(self, offsets: Mapping[int, int], whose: object) -> None:
+        self._call("send_offsets_to_transaction", _places(self._settings.topic, offsets), whose, CALL_S)
+
+    def commit(self) -> None:
+        """It commits nothing of which a part failed."""
+        self._call("commit_transaction", CALL_S)
+
+    def abort(self) -> None:
+        self._call("abort_transaction", CALL_S)
+
+    def serve(self) -> None:
+        self._producer.poll(0)
+
+    def give_up(self) -> None:
+        self._producer.purge()
+        self._producer.flush(1)
+
+
+class LibrdkafkaClients:
+    """Implements `ports.Clients`."""
+
+    reader = "confluent"
+
+    def __init__(self, settings: Settings, number: int) -> None:
+        """number: of the producer, or of the member."""
+        self._settings = settings
+        self._number = number
+
+    def sender(self, on_delivery: OnDelivery) -> RecordSender:
+        return LibrdkafkaSender(self._settings, self._number, on_delivery)
+
+    def consumer(self, listener: Listener) -> Consumer:
+        return LibrdkafkaConsumer.open(self._settings, self._number, listener)
+
+    def transactional(self, on_delivery: OnDelivery) -> Transactional:
+        return LibrdkafkaTransactional.open(self._settings, self._number, on_delivery)
+
+    def close(self) -> None:
+        """Nothing is left to end."""
