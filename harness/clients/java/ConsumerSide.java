@@ -5,6 +5,9 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Optional;
+import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -19,6 +22,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 final class ConsumerSide implements ConsumerRebalanceListener {
     private final Lines lines;
+    /** The leader epochs of what was handed out, each by the first offset of it. */
+    private final Map<TopicPartition, NavigableMap<Long, Integer>> epochs = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
 
     ConsumerSide(Lines lines) {
@@ -73,6 +78,7 @@ final class ConsumerSide implements ConsumerRebalanceListener {
             List<Object> fields = new ArrayList<>(List.of(one.partition(), one.offset(), one.key() != null));
             fields.add(value);
             records.add(fields);
+            one.leaderEpoch().ifPresent(epoch -> note(one, epoch));
             positions.computeIfAbsent(
                     Integer.toString(one.partition()),
                     name -> consumer.position(new TopicPartition(one.topic(), one.partition())));
@@ -82,25 +88,33 @@ final class ConsumerSide implements ConsumerRebalanceListener {
     }
 
     private void commitAsync(Map<String, Object> command) {
-        Object number = command.get("number");
         consumer.commitAsync(offsets(command), (committed, failure) -> {
-            Map<String, Object> fields = new HashMap<>();
-            if (failure != null) {
-                fields.putAll(Lines.described(failure));
-            }
-            fields.put("number", number);
-            lines.event("committed", fields);
+            lines.event("committed", failure == null ? Map.of() : Lines.described(failure));
         });
     }
 
-    /** Of a command: [topic, partition, offset] each. */
-    static Map<TopicPartition, OffsetAndMetadata> offsets(Map<String, Object> command) {
+    private void note(ConsumerRecord<byte[], byte[]> record, int epoch) {
+        NavigableMap<Long, Integer> known =
+                epochs.computeIfAbsent(new TopicPartition(record.topic(), record.partition()), place -> new TreeMap<>());
+        Map.Entry<Long, Integer> below = known.floorEntry(record.offset());
+        if (below == null || below.getValue() != epoch) {
+            known.put(record.offset(), epoch);
+        }
+    }
+
+    /**
+     * Of a command: [topic, partition, offset] each. Each has the leader epoch of the record before it, as those have that
+     * the client commits by itself: who begins there does not believe a leader of before (KIP-320).
+     */
+    Map<TopicPartition, OffsetAndMetadata> offsets(Map<String, Object> command) {
         Map<TopicPartition, OffsetAndMetadata> found = new HashMap<>();
         for (Object each : (List<?>) command.get("offsets")) {
             List<?> one = (List<?>) each;
-            found.put(
-                    new TopicPartition((String) one.get(0), ((Long) one.get(1)).intValue()),
-                    new OffsetAndMetadata((Long) one.get(2)));
+            TopicPartition place = new TopicPartition((String) one.get(0), ((Long) one.get(1)).intValue());
+            long offset = (Long) one.get(2);
+            Map.Entry<Long, Integer> before = epochs.getOrDefault(place, new TreeMap<>()).lowerEntry(offset);
+            Optional<Integer> epoch = Optional.ofNullable(before == null ? null : before.getValue());
+            found.put(place, new OffsetAndMetadata(offset, epoch, ""));
         }
         return found;
     }
@@ -121,6 +135,7 @@ final class ConsumerSide implements ConsumerRebalanceListener {
     }
 
     private void callback(String name, Collection<TopicPartition> partitions) {
+        epochs.keySet().removeAll(partitions);
         Map<String, Object> fields = new HashMap<>();
         fields.put("partitions", partitions.stream().map(TopicPartition::partition).sorted().toList());
         who(fields);
@@ -134,6 +149,7 @@ final class ConsumerSide implements ConsumerRebalanceListener {
                 consumer.close(Duration.ofMillis(limitMs));
             } finally {
                 consumer = null;
+                epochs.clear();
             }
         }
     }

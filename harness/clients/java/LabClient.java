@@ -24,8 +24,8 @@ public final class LabClient {
         Thread reading = new Thread(() -> read(commands), "stdin");
         reading.setDaemon(true);
         reading.start();
-        ProducerSide producer = new ProducerSide(lines);
         ConsumerSide consumer = new ConsumerSide(lines);
+        ProducerSide producer = new ProducerSide(lines, consumer);
         lines.event("ready", Map.of("version", AppInfoParser.getVersion()));
         while (true) {
             @SuppressWarnings("unchecked")

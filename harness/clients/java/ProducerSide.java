@@ -16,10 +16,13 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  */
 final class ProducerSide {
     private final Lines lines;
+    private final ConsumerSide consumer;
     private KafkaProducer<byte[], byte[]> producer;
 
-    ProducerSide(Lines lines) {
+    /** consumer: whose offsets its transactions have. */
+    ProducerSide(Lines lines, ConsumerSide consumer) {
         this.lines = lines;
+        this.consumer = consumer;
     }
 
     /** The answer to a command; null where it is not one of these. */
@@ -106,7 +109,7 @@ final class ProducerSide {
                 ((Long) command.get("generation")).intValue(),
                 (String) command.get("member"),
                 Optional.empty());
-        producer.sendOffsetsToTransaction(ConsumerSide.offsets(command), whose);
+        producer.sendOffsetsToTransaction(consumer.offsets(command), whose);
     }
 
     /** Wait for what is under way, at most so long; callbacks have come then. */

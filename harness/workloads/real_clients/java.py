@@ -214,6 +214,13 @@ class JavaConsumer:
         """It may send several requests, of which the last alone says what became of it."""
         self._ask("consumer.commit", CALL_S, offsets=_places(self._topic, offsets))
 
+    def commit_later(self, offsets: Mapping[int, int], done: Callable[[str | None], None]) -> None:
+        def committed(event: Event) -> None:
+            done(error_name(failure_of(event)) if "class" in event else None)
+
+        self._clients.listen({"committed": committed})
+        self._ask("consumer.commit_async", CALL_S, offsets=_places(self._topic, offsets))
+
     def whose(self) -> object:
         """As of the last answer, since which the application has known of no other."""
         return {"group": self._clients.settings.group, "member": self.member, "generation": self.generation}

@@ -5,7 +5,7 @@ Decides what its errors mean. Must not know the history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial as bound
 from typing import Any
 
@@ -115,6 +115,7 @@ class LibrdkafkaConsumer:
         self._settings = settings
         self._consumer = consumer
         self._listener = listener
+        self._done: Callable[[str | None], None] | None = None
         consumer.subscribe(
             [settings.topic],
             on_assign=self._on_assign,
@@ -127,7 +128,20 @@ class LibrdkafkaConsumer:
         """Of the member of that number."""
         from confluent_kafka import Consumer as Librdkafkas
 
-        return cls(settings, Librdkafkas(settings.of_consumer(number)), listener)
+        made: list[LibrdkafkaConsumer] = []
+
+        def on_commit(error: Any, places: Sequence[Any]) -> None:
+            made[0].on_commit(error, places)
+
+        made.append(cls(settings, Librdkafkas({**settings.of_consumer(number), "on_commit": on_commit}), listener))
+        return made[0]
+
+    def on_commit(self, error: Any, places: Sequence[Any]) -> None:
+        """The callback of every commit, those that were waited for too."""
+        done, self._done = self._done, None
+        errors = [found for found in (error, *(one.error for one in places)) if found is not None]
+        if done is not None:
+            done(error_name(str(errors[0].name())) if errors else None)
 
     @property
     def member(self) -> str:
@@ -172,6 +186,16 @@ class LibrdkafkaConsumer:
         refused = [one.error for one in done or () if one.error is not None]
         if refused:
             raise CallFailed(error_name(str(refused[0].name())))
+
+    def commit_later(self, offsets: Mapping[int, int], done: Callable[[str | None], None]) -> None:
+        from confluent_kafka import KafkaException
+
+        self._done = done
+        try:
+            self._consumer.commit(offsets=self._places(offsets), asynchronous=True)
+        except KafkaException as error:
+            self._done = None
+            raise _failed(error) from None
 
     def _places(self, offsets: Mapping[int, int]) -> Sequence[Any]:
         return _places(self._settings.topic, offsets)

@@ -13,12 +13,14 @@ PROMISES = (AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE)
 CONFLUENT, JAVA, MIXED = "confluent", "java", "mixed"
 CLIENTS = (CONFLUENT, JAVA, MIXED)
 RANGE, COOPERATIVE = "range", "cooperative-sticky"
+SYNC, ASYNC = "sync", "async"
 
 _ALLOWED: dict[str, Allowed] = {
     "promise": OneOf(PROMISES),
     "client": OneOf(CLIENTS),
     "java_client": OneOf(VERSIONS),
     "assignor": OneOf((RANGE, COOPERATIVE)),
+    "commits": OneOf((SYNC, ASYNC)),
     "session_timeout_ms": Whole(1000, 60_000),
     "max_poll_interval_ms": Whole(1000, 600_000),
     "delivery_timeout_ms": Whole(1000, 600_000),
@@ -32,7 +34,8 @@ class Options:
     """promise: what becomes of each record in the end. delivery_timeout_ms: after which a producer gives a record up.
 
     client: `mixed` has producers and members of both libraries in turn, the Java client the odd ones. java_client: its
-    version. assignor: of the members; `cooperative-sticky` rebalances cooperatively.
+    version. assignor: of the members; `cooperative-sticky` rebalances cooperatively. commits: whether a
+    member waits for them.
     stall: share of a member's lives in which it polls so late that its group goes on without it. life_s: how long a
     member lives on average before it closes, and begins anew.
     """
@@ -41,6 +44,7 @@ class Options:
     client: str = CONFLUENT
     java_client: str = VERSIONS[0]
     assignor: str = RANGE
+    commits: str = SYNC
     session_timeout_ms: int = 3000
     max_poll_interval_ms: int = 4000
     delivery_timeout_ms: int = 10_000

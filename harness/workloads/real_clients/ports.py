@@ -103,6 +103,12 @@ class Consumer(Protocol):
         """By partition, and wait. Raises CallFailed."""
         ...
 
+    def commit_later(self, offsets: Mapping[int, int], done: Callable[[str | None], None]) -> None:
+        """The same without waiting; one at a time. done: is given the error, or None, within a later call, unless the
+        client is gone by then. Raises CallFailed.
+        """
+        ...
+
     def whose(self) -> object:
         """Group, member and generation now, for transactions of the same library."""
         ...

@@ -9,11 +9,14 @@ may be processed again, by whoever owns the partition then. The third promise is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
+from harness.operations import outcomes
 from harness.workloads.groups.offsets import offsets_field
 from harness.workloads.real_clients.consumer import Member
-from harness.workloads.real_clients.options import AT_MOST_ONCE
+from harness.workloads.real_clients.options import ASYNC, AT_MOST_ONCE
 from harness.workloads.real_clients.ports import CallFailed, Record
+from harness.workloads.real_clients.record import Begun
 
 
 class Reached:
@@ -50,6 +53,7 @@ class Committing:
     def __init__(self, promise: str, reached: Reached) -> None:
         self._promise = promise
         self._reached = reached
+        self._later: tuple[Begun, Member] | None = None
 
     def take(self, member: Member, records: Sequence[Record]) -> None:
         """In the order of the promise."""
@@ -59,7 +63,41 @@ class Committing:
                 note_processed(member, records, self._promise)
         else:
             note_processed(member, records, self._promise)
-            self._commit(member)
+            if member.settings.options.commits == ASYNC:
+                self._commit_later(member)
+            else:
+                self._commit(member)
+
+    def _commit_later(self, member: Member) -> None:
+        """One at a time: what comes meanwhile goes with the next."""
+        if self._later is not None or not member.uncommitted or not member.consumer.member:
+            return
+        offsets = dict(member.uncommitted)
+        self._later = self._begin(member, offsets), member
+        try:
+            member.consumer.commit_later(offsets, partial(self._committed, offsets))
+        except CallFailed as failed:
+            self._committed(offsets, failed.error)
+
+    def _committed(self, offsets: Mapping[int, int], error: str | None) -> None:
+        later, self._later = self._later, None
+        # It came in while the member closed, and is unknown by then.
+        if later is None:
+            return
+        begun, member = later
+        if error is not None:
+            member.process.complete(begun, "info", error)
+            return
+        member.process.complete(begun, "ok")
+        self._reached.at_least(offsets)
+        for partition, offset in offsets.items():
+            if member.uncommitted.get(partition) == offset:
+                del member.uncommitted[partition]
+
+    @staticmethod
+    def _begin(member: Member, offsets: Mapping[int, int]) -> Begun:
+        fields = {**member.identity, "offsets": offsets_field(member.settings.topic, offsets)}
+        return member.process.invoke("commit_offsets", None, fields)
 
     def _commit(self, member: Member) -> bool:
         """Whether everything that is uncommitted is committed now."""
@@ -68,10 +106,8 @@ class Committing:
         if not member.consumer.member:
             # Of no member, and so of no generation, the commit of an empty group is taken whenever it comes.
             return False
-        topic, offsets = member.settings.topic, dict(member.uncommitted)
-        begun = member.process.invoke(
-            "commit_offsets", None, {**member.identity, "offsets": offsets_field(topic, offsets)}
-        )
+        offsets = dict(member.uncommitted)
+        begun = self._begin(member, offsets)
         try:
             member.consumer.commit(offsets)
         except CallFailed as failed:
@@ -84,4 +120,6 @@ class Committing:
         return True
 
     def close(self) -> None:
-        """Nothing of its own is open."""
+        """What became of a commit under way is not known."""
+        if self._later is not None:
+            self._committed({}, outcomes.TIMEOUT)

@@ -34,7 +34,7 @@ from harness.workloads.real_clients.final_phase import READERS, ExactlyOnceFinal
 from harness.workloads.real_clients.java import JavaClients
 from harness.workloads.real_clients.librdkafka import LibrdkafkaClients
 from harness.workloads.real_clients.load import Load, Work
-from harness.workloads.real_clients.options import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, options_of
+from harness.workloads.real_clients.options import ASYNC, AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, options_of
 from harness.workloads.real_clients.ports import Clients
 from harness.workloads.real_clients.processing import Committing, Reached
 from harness.workloads.real_clients.producer import ProducerLoop
@@ -72,6 +72,8 @@ class RealClients:
             raise PlanError("workload: real-clients needs producers, and consumers (the members of its group)")
         if plan.workload.acks != -1 and (promise != AT_MOST_ONCE or plan.workload.acks == 0):
             raise PlanError(f'workload.acks: an application that promises {promise} needs "all"')
+        if promise != AT_LEAST_ONCE and options_of(plan).commits == ASYNC:
+            raise PlanError(f"workload.options.commits: an application that promises {promise} waits for its commits")
         if plan.workload.records_per_send != 1:
             raise PlanError("workload.records_per_send: the application hands records over one by one")
 

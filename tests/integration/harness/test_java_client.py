@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.clients.connection import Address
@@ -160,6 +161,15 @@ def leader_of(cluster: Cluster, topic: str) -> int:
     return leader
 
 
+def committed_epochs(cluster: Cluster, group: str) -> dict[int, int]:
+    """By partition, of what the group has committed: without them who goes on there may believe a leader of before."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    (asked,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    found = {one.partition: one.leader_epoch for one in asked.result(30).topic_partitions}
+    assert set(found) == {0, 1}
+    return found
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("promise", "assignor", "done"),
@@ -197,6 +207,7 @@ def test_no_operation_is_lost_with_brokers_and_processes_that_are_killed(
         wait_until(lambda: acknowledged <= reflected(), lambda: f"{len(acknowledged - reflected())} are not", WAIT_S)
         cluster.wait_state(topic, 0, isr={1, 2, 3})
     assert recover(run.history.path).open == 0
+    assert all(epoch >= 0 for epoch in committed_epochs(cluster, f"{topic}-app").values())
     lost = [line["error"] for line in run.lines() if line["f"] == "client-lost"]
     assert {line.split(":")[0] for line in lost} == {"the Java client 0", "the Java client 1"}
     assert all("exit code -9" in line for line in lost)

@@ -60,6 +60,7 @@ class Consumer:
         self.errors = list(errors)
         self.committed: list[dict[int, int]] = []
         self.id = "m"
+        self.asynchronous = False
         self.callbacks: dict[str, Callable[[Any, Any], None]] = {}
         self.done: list[tuple[str, list[int]]] = []
 
@@ -71,7 +72,7 @@ class Consumer:
         return self.id
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> Sequence[TopicPartition]:
-        assert not asynchronous
+        assert asynchronous == self.asynchronous
         error = self.errors.pop(0) if self.errors else None
         if error is not None:
             raise KafkaException(KafkaError(error))
@@ -131,6 +132,36 @@ def test_at_least_once_processes_before_it_commits_and_tries_the_commit_again() 
     assert not reached.offsets
     processing.take(application, ())
     assert consumer.committed == [{0: 7, 1: 4}]
+
+
+def test_member_that_does_not_wait_commits_again_what_was_not_confirmed() -> None:
+    notes, consumer, reached = Notes(), Consumer(), Reached()
+    application = member(notes, consumer, "at-least-once")
+    application.settings = replace(application.settings, options=Options(commits="async"))
+    consumer.asynchronous = True
+    confirm = cast(LibrdkafkaConsumer, application.consumer).on_commit
+    processing = Committing("at-least-once", reached)
+    for records in (RECORDS[:1], RECORDS[1:]):
+        processing.take(application, records)
+    # The second waits for the first, which is refused.
+    assert (consumer.committed, reached.offsets) == ([{0: 6}], {})
+    confirm(KafkaError(KafkaError.NOT_COORDINATOR), places(0))
+    processing.take(application, ())
+    confirm(None, places(0, 1))
+    assert (consumer.committed[1:], reached.offsets, application.uncommitted) == ([{0: 7, 1: 4}], {0: 7, 1: 4}, {})
+    assert [kind for kind, f in notes.lines if f == "commit_offsets"] == ["invoke", "info", "invoke", "ok"]
+
+
+def test_commit_under_way_when_its_member_closes_is_unknown() -> None:
+    notes, consumer = Notes(), Consumer()
+    application = member(notes, consumer, "at-least-once")
+    application.settings = replace(application.settings, options=Options(commits="async"))
+    consumer.asynchronous = True
+    processing = Committing("at-least-once", Reached())
+    processing.take(application, RECORDS)
+    processing.close()
+    cast(LibrdkafkaConsumer, application.consumer).on_commit(None, places(0, 1))
+    assert notes.lines[-1] == ("info", "commit_offsets")
 
 
 def test_commit_of_no_member_is_not_sent() -> None:
@@ -219,6 +250,7 @@ def test_run_is_judged_by_what_its_application_promises(promise: str) -> None:
         (plan_text(more='client = "c"'), "'c' is not one of confluent, java, mixed"),
         (plan_text(more='assignor = "sticky"'), "'sticky' is not one of range, cooperative-sticky"),
         (plan_text(more='java_client = "2.8"'), "'2.8' is not one of 3.9.1"),
+        (plan_text(promise="at-most-once", more='commits = "async"'), "at-most-once waits for its commits"),
         (plan_text("acks = 1"), 'workload.acks: an application that promises at-least-once needs "all"'),
         (plan_text("acks = 0", "at-most-once"), "workload.acks"),
         (plan_text("consumers = 0"), "real-clients needs producers, and consumers"),

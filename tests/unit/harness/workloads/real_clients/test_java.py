@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -45,7 +46,7 @@ class Played:
         Played.started.append(self)
 
     def _play(self, lines: Sequence[Said]) -> Line:
-        answer: Line = {"answer": 0, "member": "m", "generation": 4}
+        answer: Line = {"answer": 0, "member": "m", "generation": 4, "records": [], "positions": {}}
         for line in lines:
             if isinstance(line, Exception):
                 raise line
@@ -184,6 +185,28 @@ def test_commit_that_did_not_come_out_well_is_unknown(answer: Exception) -> None
     Committing("at-least-once", Reached()).take(application, ())
     error = "client-died" if answer is GONE else "client-error"
     assert [one[:3] for one in notes.done] == [("commit_offsets", "info", error)]
+
+
+@pytest.mark.parametrize(
+    ("event", "outcome", "uncommitted"),
+    [({}, "ok", {}), ({"class": "RetriableCommitFailedException", "error": None}, "info", {0: 7})],
+)
+def test_commit_that_nobody_waits_for_is_over_with_its_callback(
+    event: Line, outcome: str, uncommitted: dict[int, int]
+) -> None:
+    notes = Notes()
+    application = member(notes)
+    application.settings = replace(application.settings, options=Options(client="java", commits="async"))
+    application.consumer.member = "m"  # type: ignore[misc]
+    application.uncommitted = {0: 7}
+    committed = {"event": "committed", **event}
+    Played.said = {"consumer.poll": [[committed]]}
+    processing = Committing("at-least-once", Reached())
+    processing.take(application, ())
+    assert notes.done == []
+    application._gather()
+    assert [one[:2] for one in notes.done] == [("commit_offsets", outcome)]
+    assert application.uncommitted == uncommitted
 
 
 def test_process_that_is_gone_is_said_once_and_replaced_by_the_next_client() -> None:
