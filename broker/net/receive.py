@@ -2,9 +2,10 @@
 
 Frames are writable views into a buffer that the connection has while it needs one. They stay valid until the end of the
 turn: no space is reused or moved before the turn's writes and responses are done. The buffer grows with the bytes that
-came, not with the size that a sender claims, so that a half-sent frame holds at most about twice what was sent of it. A
-connection that waits for its next bytes has no buffer, only the few bytes of a frame that has begun: ten thousand idle
-ones cost nothing here, and busy ones share memory that is in the cache.
+came, not with the size that a sender claims: a half-sent frame holds at most about twice what was sent of it, and no
+more memory than that, also while it moves to a larger buffer. A connection that waits for its next bytes has no buffer,
+only the few bytes of a frame that has begun: ten thousand idle ones cost nothing here, and busy ones share memory that
+is in the cache.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _BUFFER_BYTES_STEP: Final = 64 * 1024
 _PARKED_BYTES_MAX: Final = 4096
 POOLED_BYTES_MAX: Final = 16 * 1024 * 1024
 _NO_BUFFER: Final = memoryview(bytearray())
+_MOVED_BYTES: Final = 1024 * 1024
 _MAPPING: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
@@ -54,9 +56,7 @@ class BufferPool:
             buffer = self._free.pop()
             self._free_bytes -= len(buffer)
             return buffer
-        # Mapped, not allocated: only the pages that bytes come into take memory, and they go back to the system at once
-        # when a thousand connections that spoke in one turn are silent again.
-        return memoryview(mmap.mmap(-1, BUFFER_BYTES_MIN, flags=_MAPPING))
+        return _mapped(BUFFER_BYTES_MIN)
 
     def give(self, buffer: memoryview) -> None:
         """buffer: one that was taken, or a larger one. This turn's frames in it stay as they are."""
@@ -72,6 +72,27 @@ class BufferPool:
                 self._free.append(buffer)
                 self._free_bytes += len(buffer)
         self._given.clear()
+
+
+def _mapped(size: int) -> memoryview:
+    """Mapped, not allocated: only the pages that bytes come into take memory, and they go back to the system at once
+    when a thousand connections that spoke in one turn are silent again. Raises OSError.
+    """
+    return memoryview(mmap.mmap(-1, size, flags=_MAPPING))
+
+
+def _move(old: memoryview, start: int, end: int, new: memoryview) -> None:
+    """Move [start, end) of old to the beginning of new. The pages of old go back while it moves: of a frame that takes
+    much memory nothing is there twice.
+    """
+    mapping, given_back = old.obj, 0
+    for at in range(start, end, _MOVED_BYTES):
+        upto = min(at + _MOVED_BYTES, end)
+        new[at - start : upto - start] = old[at:upto]
+        whole_pages = upto - upto % mmap.PAGESIZE
+        if isinstance(mapping, mmap.mmap) and whole_pages - given_back >= _MOVED_BYTES:
+            mapping.madvise(mmap.MADV_DONTNEED, given_back, whole_pages - given_back)
+            given_back = whole_pages
 
 
 class FrameBuffer:
@@ -163,8 +184,8 @@ class FrameBuffer:
                 return
         if wanted > capacity:
             steps = -(-wanted // _BUFFER_BYTES_STEP)
-            grown = memoryview(bytearray(steps * _BUFFER_BYTES_STEP))
-            grown[:held] = self._view[self._start : self._end]
+            grown = _mapped(steps * _BUFFER_BYTES_STEP)
+            _move(self._view, self._start, self._end, grown)
             self._view = grown  # the smaller one is not worth keeping: the grown one goes back in its place
         elif self._start:
             # Source and destination may overlap; memoryview assignment copies as memmove does.

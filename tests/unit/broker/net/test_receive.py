@@ -112,6 +112,19 @@ def test_frame_buffer_half_open_frame_holds_about_what_was_sent() -> None:
     assert buffer.capacity < 2.5 * sent
 
 
+def test_frame_buffer_large_frame_is_whole_after_it_moved() -> None:
+    # Longer than what moves at a time, and begun behind another one.
+    sent = bytes(range(251)) * 20_000
+    stream = Stream(framed(b"first", sent), [300_001])
+    buffer = FrameBuffer(100_000_000)
+    found = []
+    while stream.data:
+        receive(buffer, stream)
+        while (frame := buffer.next_frame()) is not None:
+            found.append(bytes(frame))
+    assert found == [b"first", sent]
+
+
 class Turns:
     """A loop's turn number, and the pool that counts by it."""
 
