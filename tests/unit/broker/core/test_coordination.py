@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import pytest
 
 from broker.core.coordination import java_hash, partition_of
@@ -20,6 +22,14 @@ from broker.core.coordination import java_hash, partition_of
 )
 def test_java_hash_is_javas(text: str, value: int) -> None:
     assert java_hash(text) == value
+
+
+@pytest.mark.parametrize("length", [255, 256, 257, 511, 512, 32_767])
+def test_java_hash_of_long_text_is_that_of_its_definition(length: int) -> None:
+    text = "".join(chr(97 + number % 26) if number % 7 else "\u20ac\ud800" for number in range(length))[:length]
+    units = text.encode("utf-16-be", "surrogatepass")
+    plain = reduce(lambda value, at: 31 * value + int.from_bytes(units[at : at + 2]), range(0, len(units), 2), 0)
+    assert java_hash(text) % 2**32 == plain % 2**32
 
 
 def test_partition_of_is_never_negative() -> None:
