@@ -1,6 +1,7 @@
 """confluent-kafka (librdkafka) as an application's client; implements `ports`.
 
-Decides what its errors mean. Must not know the history.
+Decides what its errors mean. Must not know the history. Whatever serves callbacks raises a fatal error of the client,
+once, in place of its error callback.
 """
 
 from __future__ import annotations
@@ -58,6 +59,24 @@ def _failed(error: Any) -> CallFailed:
     )
 
 
+def _served(serve: Callable[[float], object], wait_s: float) -> bool:
+    """Whether the client is still of use."""
+    from confluent_kafka import KafkaException
+
+    try:
+        serve(wait_s)
+    except KafkaException:
+        return False
+    return True
+
+
+def _dropped(producer: Any) -> None:
+    """What it has under way gets its callbacks."""
+    producer.purge()
+    if not _served(producer.flush, 1):
+        _served(producer.flush, 1)
+
+
 class LibrdkafkaSender:
     """Implements `ports.RecordSender`."""
 
@@ -68,11 +87,7 @@ class LibrdkafkaSender:
         self._on_delivery = on_delivery
         self._retries = settings.options.promise != AT_MOST_ONCE
         self.broken = False
-        self._producer: Any = Producer({**settings.of_producer(number), "error_cb": self._on_error})
-
-    def _on_error(self, error: Any) -> None:
-        """After a fatal error the producer takes nothing any more."""
-        self.broken = self.broken or bool(error.fatal())
+        self._producer: Any = Producer(settings.of_producer(number))
 
     def send(self, number: int, partition: int, value: bytes) -> None:
         from confluent_kafka import KafkaException
@@ -84,7 +99,7 @@ class LibrdkafkaSender:
         except BufferError:
             self._on_delivery(number, "fail", outcomes.CLIENT_ERROR, None)
         except KafkaException as error:
-            self._on_error(error.args[0])
+            self.broken = self.broken or bool(error.args[0].fatal())
             self._on_delivery(number, "fail", outcomes.CLIENT_ERROR, None)
 
     def _delivered(self, number: int, error: Any, message: Any) -> None:
@@ -95,13 +110,13 @@ class LibrdkafkaSender:
 
     def serve(self, wait_s: float) -> None:
         """A poll ends with the first callback that comes."""
-        self._producer.poll(max(0.0, wait_s))
+        if not _served(self._producer.poll, max(0.0, wait_s)):
+            self.broken = True
 
     def finish(self, limit_s: float) -> None:
         if not self.broken:
-            self._producer.flush(limit_s)
-        self._producer.purge()
-        self._producer.flush(1)
+            _served(self._producer.flush, limit_s)
+        _dropped(self._producer)
         self._producer = None
 
 
@@ -280,11 +295,11 @@ class LibrdkafkaTransactional:
         self._call("abort_transaction", CALL_S)
 
     def serve(self) -> None:
-        self._producer.poll(0)
+        # After a fatal error its next call fails.
+        _served(self._producer.poll, 0)
 
     def give_up(self) -> None:
-        self._producer.purge()
-        self._producer.flush(1)
+        _dropped(self._producer)
 
 
 class LibrdkafkaClients:

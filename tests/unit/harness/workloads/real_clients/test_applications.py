@@ -16,7 +16,7 @@ from harness.plan.toml_source import PlanError
 from harness.workloads import checkers_of, workload_kind
 from harness.workloads.base import RunContext
 from harness.workloads.real_clients.consumer import Member
-from harness.workloads.real_clients.librdkafka import LibrdkafkaConsumer, delivery_outcome, offset_of
+from harness.workloads.real_clients.librdkafka import LibrdkafkaConsumer, LibrdkafkaSender, delivery_outcome, offset_of
 from harness.workloads.real_clients.options import Options
 from harness.workloads.real_clients.ports import Clients, Record
 from harness.workloads.real_clients.processing import Committing, Reached
@@ -290,3 +290,36 @@ def test_delivered_record_may_be_where_nobody_says(offset: int | None, expected:
 )
 def test_mixed_application_has_clients_of_both_libraries_in_turn(client: str, expected: list[bool]) -> None:
     assert [replace(Options(), client=client).is_java(number) for number in range(3)] == expected
+
+
+class FatalProducer:
+    """A producer of librdkafka's that raises a fatal error wherever it serves callbacks."""
+
+    def __init__(self, _properties: object) -> None:
+        self.on_delivery: Callable[[Any, Any], None] | None = None
+
+    def produce(self, _topic: str, *, value: bytes, partition: int, on_delivery: Callable[[Any, Any], None]) -> None:
+        self.on_delivery = on_delivery
+
+    def poll(self, _wait_s: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED, "", True, False, False))
+
+    def purge(self) -> None:
+        """What is under way has its callback with the next flush."""
+
+    def flush(self, _limit_s: float) -> None:
+        if self.on_delivery is not None:
+            self.on_delivery(KafkaError(KafkaError._PURGE_INFLIGHT), None)
+            self.on_delivery = None
+        self.poll(0)
+
+
+def test_producer_with_a_fatal_error_is_closed_and_its_records_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("confluent_kafka.Producer", FatalProducer)
+    delivered: list[tuple[object, ...]] = []
+    sender = LibrdkafkaSender(settings("at-least-once"), 0, lambda *found: delivered.append(found))
+    sender.send(7, 0, b"x")
+    sender.serve(0)
+    assert sender.broken
+    sender.finish(1)
+    assert delivered == [(7, "info", "client-error", None)]

@@ -104,13 +104,13 @@ class Producer:
         self._call("abort")
 
     def poll(self, _wait_s: float) -> None:
-        """Nothing more."""
+        self._call("poll")
 
     def purge(self) -> None:
         """Nothing is left."""
 
     def flush(self, _limit_s: float) -> None:
-        """Nothing is left."""
+        self._call("flush")
 
 
 def take(producer: Producer, consumer: Consumer) -> tuple[Notes, Reached, Member]:
@@ -124,6 +124,7 @@ def take(producer: Producer, consumer: Consumer) -> tuple[Notes, Reached, Member
         processing.take(member, RECORDS)
     except BeginAnew:
         notes.done.append(("begin anew", None, ""))
+        processing.close()
     return notes, reached, member
 
 
@@ -153,7 +154,16 @@ def test_member_whose_transaction_is_aborted_goes_back_to_its_inputs(errors: dic
     assert (reached.offsets, consumer.sought, member.consumer_name(0)) == ({}, [(0, 5)], "hw-app/0/1")
 
 
-@pytest.mark.parametrize("errors", [{"commit": [FATAL]}, {"commit": [ABORTABLE], "abort": [FATAL]}])
+@pytest.mark.parametrize(
+    "errors",
+    [
+        {"commit": [FATAL]},
+        {"commit": [ABORTABLE], "abort": [FATAL]},
+        # Whatever serves callbacks raises it too, in place of the error callback.
+        {"commit": [FATAL], "flush": [FATAL]},
+        {"commit": [ABORTABLE], "abort": [FATAL], "poll": [FATAL], "flush": [FATAL]},
+    ],
+)
 def test_member_that_does_not_know_what_became_of_its_transaction_begins_anew(errors: dict[str, Any]) -> None:
     consumer = Consumer()
     notes, reached, _ = take(Producer(**errors), consumer)
