@@ -8,7 +8,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Kafka's Java client as one process of the lab: at most one producer and one consumer, told what to do by lines on
@@ -26,7 +25,6 @@ public final class LabClient {
         reading.start();
         ConsumerSide consumer = new ConsumerSide(lines);
         ProducerSide producer = new ProducerSide(lines, consumer);
-        lines.event("ready", Map.of("version", AppInfoParser.getVersion()));
         while (true) {
             @SuppressWarnings("unchecked")
             Map<String, Object> command = (Map<String, Object>) Json.read(commands.take());

@@ -78,7 +78,7 @@ def _compiled(java: JavaHome, jars: Path, version: str) -> Path:
             check=False,
         )
         if done.returncode != 0:
-            raise ClientMissing(f"javac exited {done.returncode}: {done.stdout[-1500:]}")
+            raise RuntimeError(f"javac exited {done.returncode}: {done.stdout[-1500:]}")
         try:
             new.rename(classes)
         except OSError:

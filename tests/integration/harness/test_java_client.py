@@ -43,10 +43,10 @@ BROKERS = {
 Line = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def program() -> Program:
+@pytest.fixture(scope="module", params=["3.9.1", pytest.param("4.4.0", marks=pytest.mark.nightly)])
+def program(request: pytest.FixtureRequest) -> Program:
     try:
-        return client_program("3.9.1")
+        return client_program(request.param)
     except ClientMissing as missing:
         pytest.skip(str(missing))
 
@@ -178,7 +178,7 @@ def committed_epochs(cluster: Cluster, group: str) -> dict[int, int]:
 def test_no_operation_is_lost_with_brokers_and_processes_that_are_killed(
     cluster: Cluster, program: Program, tmp_path: Path, promise: str, assignor: str, done: str
 ) -> None:
-    topic = f"java-{promise}"
+    topic = f"java-{program.version}-{promise}"
     make_topics(cluster, topic, f"{topic}-out")
     run = Run(tmp_path)
     application = Application(cluster, program, run, topic, promise, assignor)
