@@ -7,6 +7,7 @@ asked for. Must not know operations; a process that is gone is said to `on_lost`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial as bound
 from typing import Any
 
@@ -55,12 +56,21 @@ class JavaClients:
         if handler is not None:
             handler(event)
 
-    def opened(self, do: str, **fields: object) -> None:
-        """Ask for a new client. Raises ClientLost; RuntimeError where its properties are wrong."""
+    def start(self) -> None:
         if self._process is None:
             self._process = ClientProcess(self._program, self._on_event)
+
+    def wait_started(self) -> None:
+        """A virtual machine that has made a client has loaded its classes, which takes seconds."""
+        with suppress(ClientLost):
+            self.opened("producer.open", properties=java_properties.of_producer(self.settings, self.number))
+            self.ask("producer.close", CLOSE_S, limit_ms=0)
+
+    def opened(self, do: str, **fields: object) -> None:
+        """Ask for a new client. Raises ClientLost; RuntimeError where its properties are wrong."""
+        self.start()
         try:
-            self._process.ask(do, CALL_S, **fields)
+            self._known().ask(do, CALL_S, **fields)
         except CallRefused as refused:
             raise RuntimeError(f"{do}: {refused}") from None
         except ClientDied as died:

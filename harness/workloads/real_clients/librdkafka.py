@@ -312,6 +312,12 @@ class LibrdkafkaClients:
         self._settings = settings
         self._number = number
 
+    def start(self) -> None:
+        """Nothing takes long."""
+
+    def wait_started(self) -> None:
+        """Nothing takes long."""
+
     def sender(self, on_delivery: OnDelivery) -> RecordSender:
         return LibrdkafkaSender(self._settings, self._number, on_delivery)
 

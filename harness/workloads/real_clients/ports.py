@@ -166,6 +166,14 @@ class Clients(Protocol):
         """As the history has it."""
         ...
 
+    def start(self) -> None:
+        """Begin whatever takes its time; called before there is load."""
+        ...
+
+    def wait_started(self) -> None:
+        """Blocks until the first client can be made at once, after `start`."""
+        ...
+
     def sender(self, on_delivery: OnDelivery) -> RecordSender:
         """A new producer. Raises ClientLost."""
         ...

@@ -121,6 +121,7 @@ class RealClientsRun:
         )
         self._ids = tuple(self._settings.transactional_id(number) for number in range(workload.consumers))
         self._reached = Reached()
+        self._made: list[Clients] = []
         self._numbers = count(1)
         rate = workload.rate * (1 - POLLS_SHARE) / workload.producers
         self._program = client_program(self._options.java_client) if self._options.any_java else None
@@ -128,6 +129,10 @@ class RealClientsRun:
         self._load = Load(run, producers, [self._member(number) for number in range(workload.consumers)])
 
     def _clients(self, number: int) -> Clients:
+        self._made.append(self._one_of(number))
+        return self._made[-1]
+
+    def _one_of(self, number: int) -> Clients:
         if self._program is None or not self._options.is_java(number):
             return LibrdkafkaClients(self._settings, number)
 
@@ -161,13 +166,17 @@ class RealClientsRun:
         return ()
 
     def setup(self, limit_s: float) -> None:
-        """Create the topics and the offsets topic; return once every replica of them is in sync."""
+        """Create the topics and the offsets topic; return once all replicas are in sync, and clients are ready."""
         try:
             for name, admin in self._admins.items():
                 admin.make_topic(replace(self._plan.topic, name=name), limit_s)
             self._offsets_topic.make(self._settings.group, limit_s)
         except AdminError as error:
             raise WorkloadFailed(str(error)) from None
+        for clients in self._made:
+            clients.start()
+        for clients in self._made:
+            clients.wait_started()
 
     def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
         """The application's threads, and the sampler of leaders and ISRs."""
@@ -246,7 +255,9 @@ class RealClientsRun:
         ).carry_out(self._brokers)
 
     def close(self) -> None:
-        """Close the harness's own connections; the application's threads have closed theirs."""
+        """Close the harness's own connections, and the clients of threads that never began."""
+        for clients in self._made:
+            clients.close()
         for admin in self._admins.values():
             admin.close()
         self._offsets_topic.close()

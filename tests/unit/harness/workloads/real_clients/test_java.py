@@ -225,6 +225,25 @@ def test_process_that_is_gone_is_said_once_and_replaced_by_the_next_client() -> 
     assert len(Played.started) == 2
 
 
+def test_process_is_started_once_and_has_made_a_client_before_there_is_load() -> None:
+    application = clients([])
+    application.start()
+    application.wait_started()
+    application.sender(lambda *_: None)
+    (process,) = Played.started
+    assert [do for do, _ in process.told] == ["producer.open", "producer.close", "producer.open"]
+
+
+def test_process_that_dies_before_there_is_load_is_replaced() -> None:
+    lost: list[str] = []
+    application = clients(lost)
+    Played.said = {"producer.open": [[GONE]]}
+    application.start()
+    application.wait_started()
+    application.sender(lambda *_: None)
+    assert (len(lost), len(Played.started)) == (1, 2)
+
+
 def test_client_that_cannot_be_made_is_no_client_that_is_gone() -> None:
     Played.said = {"producer.open": [[CallRefused(Failure("ConfigException", message="no such"))]]}
     with pytest.raises(RuntimeError, match=r"producer\.open: ConfigException: no such"):
