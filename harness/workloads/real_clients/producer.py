@@ -28,7 +28,7 @@ OPEN_AGAIN_S = 0.5
 
 
 class ProducerLoop:
-    """One producing thread."""
+    """One producing thread. acknowledged: how many of its records were."""
 
     def __init__(self, settings: Settings, number: int, process: Process, rate: float, clients: Clients) -> None:
         """rate: records per second."""
@@ -41,6 +41,7 @@ class ProducerLoop:
         self._open: dict[int, Begun] = {}
         self._waiting: Counter[int] = Counter()
         self._sender: RecordSender | None = None
+        self.acknowledged = 0
 
     def run(self, going: Callable[[], bool]) -> None:
         """Send while `going`; then wait for the callbacks of what is under way, as long as the client may take."""
@@ -92,6 +93,7 @@ class ProducerLoop:
         begun = self._open.pop(index, None)
         # A client that is gone may have said nothing of it, and another one does not know it.
         if begun is not None:
+            self.acknowledged += outcome == "ok"
             self._waiting[begun.invocation.home[1]] -= 1
             self._process.complete(begun, outcome, error, {} if offset is None else {"base_offset": offset})
 

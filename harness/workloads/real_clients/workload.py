@@ -7,9 +7,9 @@ what a part does.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count
 
 from harness.clients.admin import Admin, AdminError
@@ -92,6 +92,14 @@ class RealClients:
         return RealClientsRun(plan, brokers, run)
 
 
+def idle_readers(acknowledged: Iterable[tuple[str, int]]) -> Sequence[str]:
+    """Of (reader, how many of its records were acknowledged), those without any."""
+    found: Counter[str] = Counter()
+    for reader, records in acknowledged:
+        found[reader] += records
+    return [reader for reader, records in found.items() if not records]
+
+
 class RealClientsRun:
     """real-clients in one run; implements `harness.workloads.base.Workload`, and `Coordinated`."""
 
@@ -122,6 +130,7 @@ class RealClientsRun:
         self._ids = tuple(self._settings.transactional_id(number) for number in range(workload.consumers))
         self._reached = Reached()
         self._made: list[Clients] = []
+        self._loops: list[tuple[str, ProducerLoop]] = []
         self._numbers = count(1)
         rate = workload.rate * (1 - POLLS_SHARE) / workload.producers
         self._program = client_program(self._options.java_client) if self._options.any_java else None
@@ -143,7 +152,9 @@ class RealClientsRun:
 
     def _producer(self, number: int, rate: float) -> Work:
         clients = self._clients(number)
-        return ProducerLoop(self._settings, number, Process(self._run, clients.reader), rate, clients).run
+        loop = ProducerLoop(self._settings, number, Process(self._run, clients.reader), rate, clients)
+        self._loops.append((clients.reader, loop))
+        return loop.run
 
     def _member(self, number: int) -> Work:
         clients = self._clients(number)
@@ -231,7 +242,7 @@ class RealClientsRun:
             sleep=run.sleep,
         )
         if not self._exactly_once:
-            end.carry_out(tools, lambda: None)
+            end.carry_out(tools, self._note_idle)
             PlainFinalPhase(plan, run, self._admins[topic], drain, tools).carry_out(self._brokers)
             return
         out = self._settings.out
@@ -251,8 +262,18 @@ class RealClientsRun:
             self._ids,
             tools,
             end,
-            partial(take_ids, self._settings, plan.workload.consumers),
+            self._after_the_group,
         ).carry_out(self._brokers)
+
+    def _after_the_group(self) -> None:
+        self._note_idle()
+        take_ids(self._settings, self._plan.workload.consumers)
+
+    def _note_idle(self) -> None:
+        """A library of which no record was acknowledged took no part, and the run says nothing of it."""
+        for idle in idle_readers((reader, loop.acknowledged) for reader, loop in self._loops):
+            error = f"no record of the {idle} producers was acknowledged"
+            self._run.history.harness("observer", error=error, name="application")
 
     def close(self) -> None:
         """Close the harness's own connections, and the clients of threads that never began."""

@@ -22,6 +22,7 @@ from harness.workloads.real_clients.ports import Clients, Record
 from harness.workloads.real_clients.processing import Committing, Reached
 from harness.workloads.real_clients.record import Process
 from harness.workloads.real_clients.settings import Settings
+from harness.workloads.real_clients.workload import idle_readers
 
 RECORDS = (Record(0, 5, 100, True), Record(0, 6, 101, True), Record(1, 3, 102, True))
 
@@ -290,6 +291,10 @@ def test_delivered_record_may_be_where_nobody_says(offset: int | None, expected:
 )
 def test_mixed_application_has_clients_of_both_libraries_in_turn(client: str, expected: list[bool]) -> None:
     assert [replace(Options(), client=client).is_java(number) for number in range(3)] == expected
+
+
+def test_library_of_which_nothing_was_acknowledged_took_no_part() -> None:
+    assert idle_readers([("confluent", 5), ("java", 0), ("confluent", 0)]) == ["java"]
 
 
 class FatalProducer:
