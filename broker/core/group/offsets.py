@@ -170,9 +170,8 @@ class GroupOffsets:
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
         """The marker is committed: the transaction's offsets count, but for those that a later commit replaced, or are
-        forgotten.
+        forgotten. What is still on its way lies behind the marker.
         """
-        self._transactional_pending.pop(producer_id, None)
         for partition, found in self._transactional.pop(producer_id, {}).items():
             if committed:
                 self.restore(partition, found.value, found.position)

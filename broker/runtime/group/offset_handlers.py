@@ -6,6 +6,7 @@ A commit is replied to when its records are committed. Source: KafkaApis.handleO
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from broker.core.coordination import OFFSETS_TOPIC
@@ -161,8 +162,19 @@ class OffsetHandlers:
         elif producer is None:
             hosted.commit(offsets, done)
         else:
+            hosted.commit_transactional(producer, offsets, partial(self._in_transaction, hosted, producer, done))
+
+    def _in_transaction(
+        self,
+        hosted: HostedGroup,
+        producer: TransactionalProducer,
+        done: Callable[[ErrorCode], None],
+        outcome: ErrorCode,
+    ) -> None:
+        """Noted once it is so: a marker before it in the log is committed first, and ends nothing of this."""
+        if outcome is ErrorCode.NONE:
             self._coordinator.note_transaction(producer.producer_id, hosted)
-            hosted.commit_transactional(producer, offsets, done)
+        done(outcome)
 
     # -- TxnOffsetCommit -------------------------------------------------------------------------------------------
 

@@ -86,8 +86,9 @@ class Life:
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         self.world = GroupWorld(verifier=self)
-        self.world.appender.verifies_transactions = True
-        self.gate = TransactionGate(self.world.replicas, self.world.loop, True)
+        verified = self.rng.random() < 0.7
+        self.world.appender.verifies_transactions = verified
+        self.gate = TransactionGate(self.world.replicas, self.world.loop, verified)
         self.gate.verifier = Questions(self)
         self.world.lead()
         self.leads = True

@@ -7,6 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from broker.core.coordination import OFFSETS_TOPIC
+from broker.runtime.replicas.append import ACKS_ALL, AppendOrigin
+from broker.runtime.replicas.replica import PendingAppend
+from broker.wire.control_records import EndOfTransaction, marker
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -14,6 +17,7 @@ from broker.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
+from broker.wire.records import encode_batch
 from tests.support.group_world import PARTITIONS, TOPIC, GroupWorld, answer
 from tests.support.memory_node import FakeSlot
 from tests.support.metadata_updates import NEW_ID, partition, update
@@ -117,3 +121,32 @@ def test_old_producer_is_not_told_of_a_load(world: GroupWorld, verifier: Verifie
     verifier.error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     told = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert error(send(world, 5, version), version) is told
+
+
+def write_marker(world: GroupWorld) -> None:
+    """In the middle of a turn, as a leader writes it."""
+    records = [marker(EndOfTransaction(committed=True, coordinator_epoch=0))]
+    batch = encode_batch(
+        records, timestamps=1, producer_id=PRODUCER, producer_epoch=0, transactional=True, control=True
+    )
+
+    def done(append: PendingAppend) -> None:
+        assert append.error is ErrorCode.NONE
+        world.coordinator.end_transaction(0, PRODUCER, True)
+
+    world.appender.append_records(
+        (OFFSETS_TOPIC, 0), memoryview(bytearray(batch)), ACKS_ALL, AppendOrigin.COORDINATOR, done, 1000
+    )
+
+
+def test_offset_that_comes_behind_a_marker_of_the_same_turn_is_of_the_next_transaction(world: GroupWorld) -> None:
+    """Only where transactions are not verified; else it is refused."""
+    topics = [TxnOffsetCommitRequestTopic(TOPIC, [TxnOffsetCommitRequestPartition(0, 5, -1, "")])]
+    slot = world.send_unsettled(TxnOffsetCommitRequest("tx", "g", PRODUCER, 0, topics=topics), 3)
+    write_marker(world)
+    world.settle()
+    assert error(slot) is ErrorCode.NONE
+    assert world.committed(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    write_marker(world)
+    world.settle()
+    assert world.committed(stable=True) == (5, ErrorCode.NONE)
