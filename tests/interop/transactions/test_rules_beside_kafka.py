@@ -37,7 +37,6 @@ from tests.support.kafka_brokers import kafka_brokers
 from tests.support.raw_client import RawClient
 
 pytestmark = pytest.mark.guarantee("transactions")
-SEQUENCES = 8
 STEPS = 60
 PARTITIONS = 3
 TIMEOUT_MS = 60_000
@@ -373,9 +372,13 @@ def _serves(side: Side) -> bool:
     return not side.ask(InitProducerIdRequest("warm", TIMEOUT_MS), 1, InitProducerIdResponse).error_code
 
 
-def test_random_requests_get_the_answers_that_kafka_gives(sides: tuple[Side, Side]) -> None:
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(3, 30), marks=pytest.mark.nightly)], ids=["few", "many"]
+)
+@pytest.mark.timeout(900)
+def test_random_requests_get_the_answers_that_kafka_gives(sides: tuple[Side, Side], seeds: range) -> None:
     appended = 0
-    for seed in range(SEQUENCES):
+    for seed in seeds:
         beside = Beside(random.Random(seed), sides)
         try:
             for _ in range(STEPS):
@@ -383,4 +386,4 @@ def test_random_requests_get_the_answers_that_kafka_gives(sides: tuple[Side, Sid
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, after {beside.compared} answers: {error}") from error
         appended += len(beside.sent)
-    assert appended > SEQUENCES
+    assert appended > len(seeds)
