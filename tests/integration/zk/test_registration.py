@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.controller.cluster_state import Broker, BrokerEndpoint
+from broker.core.controller.cluster_state import Broker, BrokerEndpoint, StoreUnavailable
 from broker.zk import codecs, paths
 from broker.zk.client import ZkClient
 from broker.zk.registration import BrokerIdInUse, Registration, cluster_id, end_session, generate_broker_id, prepare
 from broker.zk.session_file import RecordedSession, SessionFile
 from tests.support.proxy import Proxy
+from tests.support.wait import eventually
 from tests.support.zookeeper import ZooKeeperServer
 
 pytestmark = pytest.mark.guarantee("C1")
@@ -120,8 +121,19 @@ def test_broker_whose_id_another_has_taken_ends_no_session_but_its_own(ready: Co
     end_session(first.hosts, mine)
     other = ready(session_timeout_ms=30_000)
     epoch = registration(other, tmp_path / "other").register()
-    with pytest.raises(BrokerIdInUse):
-        registration(ready(session_timeout_ms=500), tmp_path / "first").register()
+    again = registration(ready(session_timeout_ms=500), tmp_path / "first")
+
+    def is_refused() -> bool:
+        """A connection that ends meanwhile is to be tried again."""
+        try:
+            again.register()
+        except BrokerIdInUse:
+            return True
+        except StoreUnavailable:
+            return False
+        pytest.fail("registered")
+
+    eventually(is_refused, "the refusal")
     node = other.get("/brokers/ids/1")
     assert node is not None
     assert (node.czxid, node.owner) == (epoch, other.session_id)
