@@ -140,6 +140,7 @@ def full(folder: Path) -> Plan:
                     OffsetCommits(32, 6.0),
                     Transactions(1, 6.0),
                     Transactions(32, 8.0),
+                    Transactions(1000, 10.0),
                     GroupSettles(100),
                 ),
                 3,

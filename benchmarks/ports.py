@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 from collections import deque
 
-_HELD: deque[socket.socket] = deque(maxlen=256)
+_HELD_MAX = 256
+_HELD: deque[socket.socket] = deque()
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -20,5 +22,13 @@ def free_port(host: str = "127.0.0.1") -> int:
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind((host, 0))
     _HELD.append(held)
+    if len(_HELD) > _HELD_MAX:
+        _HELD.popleft().close()
     port: int = held.getsockname()[1]
     return port
+
+
+@atexit.register
+def _let_go() -> None:
+    while _HELD:
+        _HELD.pop().close()

@@ -18,7 +18,7 @@ from benchmarks.clients.transactional import TransactionalProducer
 from benchmarks.clients.wire import Frame, Line, Wire, ask, frame
 from benchmarks.measure.guard import VoidRun
 from benchmarks.process import BenchmarkFailed
-from benchmarks.report.metrics import Target
+from benchmarks.report.metrics import Target, at_least, at_most
 from benchmarks.rows.base import Found, Row
 from benchmarks.rows.measured import per_request, percentiles
 from benchmarks.systems import BROKERS
@@ -51,7 +51,11 @@ class OffsetCommits(Row):
     seconds: float
     group: str = GROUP
     metrics: tuple[str, ...] = ("commits_per_s", "p50_ms", "p99_ms", "cpu_ms_per_1000_requests", "client_cores")
-    targets: tuple[Target, ...] = ()
+    targets: tuple[Target, ...] = (
+        at_least("commits_per_s", 2),
+        at_most("p50_ms", 0.6),
+        at_most("cpu_ms_per_1000_requests", 0.5),
+    )
     client_threads: int = 1
 
     @property
@@ -118,12 +122,12 @@ class Transactions(Row):
     partitions: int = 6
     group: str = GROUP
     metrics: tuple[str, ...] = ("tx_per_s", "p50_ms", "p99_ms", "cpu_ms_per_1000_tx", "client_cores")
-    targets: tuple[Target, ...] = ()
+    targets: tuple[Target, ...] = (at_least("tx_per_s", 2), at_most("p50_ms", 0.6), at_most("cpu_ms_per_1000_tx", 0.5))
     client_threads: int = 1
 
     @property
     def name(self) -> str:
-        return f"transactions of one record, {self.producers} producer{'s' if self.producers > 1 else ''}"
+        return f"transactions of one record, {self.producers:,} producer{'s' if self.producers > 1 else ''}"
 
     @property
     def estimate_s(self) -> float:
@@ -181,7 +185,7 @@ class CoordinatorLoad(Row):
     commits: int
     group: str = GROUP
     metrics: tuple[str, ...] = ("load_s", "commit_krecords_per_s")
-    targets: tuple[Target, ...] = ()
+    targets: tuple[Target, ...] = (at_most("load_s", 0.5),)
     connections: int = 16
     groups: int = 100
 

@@ -10,7 +10,7 @@ from benchmarks.bench import Bench
 from benchmarks.clients.coordinators import coordinators
 from benchmarks.clients.members import GroupMember
 from benchmarks.clients.wire import Wire
-from benchmarks.report.metrics import Target
+from benchmarks.report.metrics import Target, at_most
 from benchmarks.rows.base import Found, Row
 from benchmarks.rows.measured import per_request
 
@@ -31,7 +31,7 @@ class GroupSettles(Row):
     heartbeat_s: float = 0.1
     group: str = GROUP
     metrics: tuple[str, ...] = ("settle_s", "settle_cpu_ms", "rejoin_s", "rejoin_cpu_ms")
-    targets: tuple[Target, ...] = ()
+    targets: tuple[Target, ...] = (at_most("settle_cpu_ms", 0.5), at_most("rejoin_cpu_ms", 0.5))
     client_threads: int = 1
 
     @property
@@ -74,7 +74,7 @@ class IdleMembers(Row):
     a_group: int = 100
     group: str = GROUP
     metrics: tuple[str, ...] = ("broker_cores", "cpu_ms_per_1000_requests", "rss_mb", "client_cores")
-    targets: tuple[Target, ...] = ()
+    targets: tuple[Target, ...] = (at_most("broker_cores", 0.5),)
     client_threads: int = 1
 
     @property

@@ -51,3 +51,22 @@ def test_ports_differ_and_a_server_may_come_back() -> None:
     for _ in range(2):
         with socket.create_server(("127.0.0.1", ports[0])), socket.create_connection(("127.0.0.1", ports[0])):
             pass
+
+
+def test_no_port_is_held_for_ever_and_none_left_open_at_the_end() -> None:
+    many = "from benchmarks.ports import free_port\nprint(len({free_port() for _ in range(600)}))"
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))\n{many}",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (int(run.stdout) > 256, run.stderr) == (True, "")
