@@ -17,7 +17,7 @@ from benchmarks.applications.gaps import Said, is_steady, longest_silence_ns, pa
 from benchmarks.applications.roles import WORK, Role, Scene, scene, still_holds
 from benchmarks.process import BenchmarkFailed, Daemon, wait_for
 from benchmarks.systems import BROKERS, Cluster
-from benchmarks.topics import await_all_full, create_topic, delete_topic
+from benchmarks.topics import await_all_full, create_topic, delete_topic, elect_preferred
 
 LIMIT_S = 60.0
 """A client that has no success for so long is given up; the gap is said to be that long."""
@@ -64,6 +64,7 @@ def kill(cluster: Cluster, role: Role, clients: Sequence[Client], warm_s: float)
     the cluster does not come to rest before or afterwards.
     """
     await_all_full(cluster)
+    elect_preferred(cluster)
     place = scene(cluster, role)
     number = next(_numbers)
     topics = [f"app-{number}-{client.name}" for client in clients]
