@@ -57,13 +57,6 @@ def state(world: GroupWorld) -> str:
     return group.group_state
 
 
-@pytest.fixture
-def world() -> GroupWorld:
-    world = GroupWorld()
-    world.lead()
-    return world
-
-
 def new_member(world: GroupWorld) -> str:
     """A member id, as KIP-394 has it given out first."""
     response = joined(join(world))

@@ -22,13 +22,6 @@ OK = ErrorCode.NONE
 NOT_HERE = ErrorCode.NOT_COORDINATOR
 
 
-@pytest.fixture
-def world() -> GroupWorld:
-    world = GroupWorld()
-    world.lead()
-    return world
-
-
 def test_nobody_coordinates_what_it_does_not_lead() -> None:
     world = GroupWorld()
     assert commit_error(world.commit(5)) is NOT_HERE

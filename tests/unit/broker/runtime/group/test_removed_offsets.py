@@ -31,13 +31,6 @@ OK = ErrorCode.NONE
 NOT_HERE = ErrorCode.NOT_COORDINATOR
 
 
-@pytest.fixture
-def world() -> GroupWorld:
-    world = GroupWorld()
-    world.lead()
-    return world
-
-
 def test_offsets_expire_once_nobody_has_committed_for_long(world: GroupWorld) -> None:
     world.commit(1, 0)
     world.advance(RETENTION_MS - CHECK_MS)
