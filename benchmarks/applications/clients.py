@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from pathlib import Path
 from benchmarks.kafka import client_classpath, java_for_kafka
 from benchmarks.process import BenchmarkFailed
 from benchmarks.systems import ROOT
+from harness.tools.build_step import BuildFailed, build_step
 from harness.tools.java import cache_folder
 
 _DRIVERS = Path(__file__).resolve().parent / "drivers"
@@ -82,20 +81,9 @@ def _franz_go(name: str) -> Client:
 
 def _run(name: str, argv: list[str], folder: Path) -> None:
     try:
-        done = subprocess.run(
-            argv,
-            cwd=folder,
-            env=dict(os.environ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_BUILD_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise BenchmarkFailed(f"{name}: {argv[0]} did not end within {_BUILD_TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        raise BenchmarkFailed(f"{name}: {argv[0]} exited {done.returncode}: {done.stdout[-600:]}")
+        build_step(argv[0], argv, folder, _BUILD_TIMEOUT_S)
+    except BuildFailed as error:
+        raise BenchmarkFailed(f"{name}: {error}") from None
 
 
 def _digest(*paths: Path) -> str:

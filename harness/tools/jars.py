@@ -6,10 +6,10 @@ Decides where they lie, and what is said where they cannot be had. Must not know
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.tools.build_step import BuildFailed, build_step
 from harness.tools.java import cache_folder
 
 KAFKA = "org.apache.kafka"
@@ -19,7 +19,11 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 {dependencies}
 </dependencies></project>
 """
-_DEPENDENCY = "<dependency><groupId>{g}</groupId><artifactId>{a}</artifactId><version>{v}</version></dependency>"
+_DEPENDENCY = (
+    "<dependency><groupId>{g}</groupId><artifactId>{a}</artifactId><version>{v}</version>"
+    "<exclusions>{excluded}</exclusions></dependency>"
+)
+_EXCLUSION = "<exclusion><groupId>{}</groupId><artifactId>*</artifactId></exclusion>"
 
 
 class JarsMissing(Exception):
@@ -31,13 +35,18 @@ def cached_jars(name: str, version: str, artifacts: Sequence[str], *, group: str
 
     Asks Maven Central the first time, for minutes if need be. Raises JarsMissing.
     """
-    jars = cache_folder() / f"{name}-{version}"
+    return maven_jars(f"{name}-{version}", [f"{group}:{artifact}:{version}" for artifact in artifacts])
+
+
+def maven_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ()) -> Path:
+    """The same for artifacts of any groups, each "group:artifact:version". without: groups that others bring."""
+    jars = cache_folder() / name
     if not (jars / "complete").exists():
-        _copy(jars, [f"{group}:{artifact}:{version}" for artifact in artifacts])
+        _copy(jars, artifacts, without)
     return jars
 
 
-def _copy(jars: Path, artifacts: Sequence[str]) -> None:
+def _copy(jars: Path, artifacts: Sequence[str], without: Sequence[str]) -> None:
     wanted = " and ".join(artifacts)
     maven = shutil.which("mvn")
     if maven is None:
@@ -47,21 +56,15 @@ def _copy(jars: Path, artifacts: Sequence[str]) -> None:
         )
     jars.mkdir(parents=True, exist_ok=True)
     parts = (artifact.split(":") for artifact in artifacts)
-    dependencies = "\n".join(_DEPENDENCY.format(g=group, a=name, v=version) for group, name, version in parts)
+    excluded = "".join(map(_EXCLUSION.format, without))
+    dependencies = "\n".join(
+        _DEPENDENCY.format(g=group, a=name, v=version, excluded=excluded) for group, name, version in parts
+    )
     (jars / "pom.xml").write_text(_POM.format(dependencies=dependencies))
     print(f"Copying {wanted} from Maven Central to {jars} ...", flush=True)
+    argv = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
     try:
-        done = subprocess.run(
-            [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
-            cwd=jars,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_DOWNLOAD_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise JarsMissing(f"{wanted}: mvn did not end within {_DOWNLOAD_TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        raise JarsMissing(f"{wanted}: mvn dependency:copy-dependencies exited {done.returncode}: {done.stdout[-1500:]}")
+        build_step("mvn dependency:copy-dependencies", argv, jars, _DOWNLOAD_TIMEOUT_S)
+    except BuildFailed as error:
+        raise JarsMissing(f"{wanted}: {error}") from None
     (jars / "complete").touch()

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from harness.tools import jars
+
 VERSION = "3.9.1"
 NEWEST = "4.4.0"
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>org.example</groupId><artifactId>{name}</artifactId><version>1</version><dependencies>
-{dependencies}
-</dependencies></project>"""
-_DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-    "<exclusions>{}</exclusions></dependency>"
-)
-_EXCLUSION = "<exclusion><groupId>{}</groupId><artifactId>*</artifactId></exclusion>"
 
 
 @pytest.fixture(scope="session")
@@ -42,17 +33,7 @@ def maven_jars(name: str, *artifacts: str, without: tuple[str, ...] = ()) -> Pat
     for command in ("java", "mvn"):
         if shutil.which(command) is None:
             pytest.skip(f"needs {command} on the PATH")
-    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-    jars = cache / "highwater" / name
-    if not (jars / "complete").exists():
-        jars.mkdir(parents=True, exist_ok=True)
-        excluded = "".join(map(_EXCLUSION.format, without))
-        dependencies = "\n".join(_DEPENDENCY.format(*artifact.split(":"), excluded) for artifact in artifacts)
-        (jars / "pom.xml").write_text(_POM.format(name=name, dependencies=dependencies))
-        copy = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-        subprocess.run(copy, cwd=jars, check=True, timeout=280)
-        (jars / "complete").touch()
-    return jars
+    return jars.maven_jars(name, artifacts, without)
 
 
 def _tools(version: str) -> Path:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.tools.build_step import build_step
 from harness.tools.jars import JarsMissing, cached_jars
 from harness.tools.java import JavaHome, cache_folder, installed_javas
 from harness.tools.partial_folder import partial_folder
@@ -37,7 +37,10 @@ class Program:
 
 
 def client_program(version: str) -> Program:
-    """Ready to be started; fetched and compiled the first time, which may take minutes. Raises ClientMissing."""
+    """Ready to be started; fetched and compiled the first time, which may take minutes.
+
+    Raises ClientMissing, and BuildFailed where the program does not compile.
+    """
     java = _compiling_java()
     try:
         jars = cached_jars("kafka-clients", version, ["kafka-clients"])
@@ -69,16 +72,7 @@ def _compiled(java: JavaHome, jars: Path, version: str) -> Path:
     with partial_folder(classes) as folder:
         new = folder / "classes"
         command = [str(java.home / "bin" / "javac"), "-cp", f"{jars}/*", "-d", str(new), *map(str, sources)]
-        done = subprocess.run(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_COMPILE_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"javac exited {done.returncode}: {done.stdout[-1500:]}")
+        build_step("javac", command, folder, _COMPILE_TIMEOUT_S)
         try:
             new.rename(classes)
         except OSError:

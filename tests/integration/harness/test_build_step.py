@@ -1,0 +1,24 @@
+"""Tools that build or fetch: what is said of one that fails, or does not end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.tools.build_step import BuildFailed, build_step
+
+
+def test_tool_runs_in_its_folder(tmp_path: Path) -> None:
+    build_step("touch", ["touch", "made"], tmp_path, 60)
+    assert (tmp_path / "made").exists()
+
+
+def test_tool_that_fails_is_named_with_the_end_of_what_it_said(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match=r"^the tool exited 3: x{1495}\nthat$"):
+        build_step("the tool", ["sh", "-c", "printf %2000s | tr ' ' x; echo; printf that >&2; exit 3"], tmp_path, 60)
+
+
+def test_tool_that_does_not_end_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match=r"^the tool did not end within 0\.05 s$"):
+        build_step("the tool", ["sleep", "60"], tmp_path, 0.05)
