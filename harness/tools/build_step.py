@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 _TAIL = 1500
+PAUSE_S = 3.0
+"""Between tries."""
 
 
 class BuildFailed(Exception):
     """The tool failed or did not end; the text says which, and ends with the end of its output."""
 
 
-def build_step(what: str, argv: Sequence[str], folder: Path, timeout_s: float) -> None:
-    """Run it in that folder. what: the tool's name in an error. Raises BuildFailed."""
+def build_step(what: str, argv: Sequence[str], folder: Path, timeout_s: float, *, tries: int = 1) -> None:
+    """Run it in that folder. what: the tool's name in an error. tries: how often at most, while it exits with an error;
+    each has the whole time. Raises BuildFailed with what the last said.
+    """
+    for left in reversed(range(tries)):
+        try:
+            _once(what, argv, folder, timeout_s)
+        except BuildFailed:
+            if not left:
+                raise
+            time.sleep(PAUSE_S)
+        else:
+            return
+
+
+def _once(what: str, argv: Sequence[str], folder: Path, timeout_s: float) -> None:
     try:
         done = subprocess.run(
             argv,

@@ -14,6 +14,10 @@ from harness.tools.java import cache_folder
 
 KAFKA = "org.apache.kafka"
 _DOWNLOAD_TIMEOUT_S = 600
+_TRIES = 3
+"""A name that is not found, or a connection that breaks, mostly is there a moment later."""
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+"""By its whole name: the short one is looked up first, in lists that may be missing just then."""
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>org.example</groupId><artifactId>classpath</artifactId><version>1</version><dependencies>
 {dependencies}
@@ -62,9 +66,10 @@ def _copy(jars: Path, artifacts: Sequence[str], without: Sequence[str]) -> None:
     )
     (jars / "pom.xml").write_text(_POM.format(dependencies=dependencies))
     print(f"Copying {wanted} from Maven Central to {jars} ...", flush=True)
-    argv = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+    # -U: Maven keeps in mind what it could not get, and would not ask again.
+    argv = [maven, "-q", "-B", "-U", _COPY, f"-DoutputDirectory={jars}"]
     try:
-        build_step("mvn dependency:copy-dependencies", argv, jars, _DOWNLOAD_TIMEOUT_S)
+        build_step("mvn dependency:copy-dependencies", argv, jars, _DOWNLOAD_TIMEOUT_S, tries=_TRIES)
     except BuildFailed as error:
         raise JarsMissing(f"{wanted}: {error}") from None
     (jars / "complete").touch()

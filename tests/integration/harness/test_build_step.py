@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.tools import build_step as building
 from harness.tools.build_step import BuildFailed, build_step
 
 
@@ -22,3 +23,12 @@ def test_tool_that_fails_is_named_with_the_end_of_what_it_said(tmp_path: Path) -
 def test_tool_that_does_not_end_is_named(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match=r"^the tool did not end within 0\.05 s$"):
         build_step("the tool", ["sleep", "60"], tmp_path, 0.05)
+
+
+def test_tool_that_fails_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "PAUSE_S", 0.0)
+    argv = ["sh", "-c", "echo x >> tried; test $(wc -l < tried) = 3"]
+    with pytest.raises(BuildFailed, match="exited 1"):
+        build_step("the tool", argv, tmp_path, 60, tries=2)
+    build_step("the tool", argv, tmp_path, 60, tries=2)
+    assert (tmp_path / "tried").read_text() == "x\nx\nx\n"
