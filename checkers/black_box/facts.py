@@ -125,7 +125,7 @@ def ack_epochs(history: History, events: DataFrame) -> DataFrame:
     )
 
 
-_OF_RESPONSE = ("invoke_ns", "complete_ns", "offset", "node")
+_OF_RESPONSE = ("invoke_ns", "complete_ns", "offset", "node", "in_order")
 
 
 def in_log() -> Column:
@@ -150,6 +150,7 @@ def one_send() -> Column:
         first["acks"].alias("acks"),
         first["sentinel"].alias("sentinel"),
         first["invoke_ns"].alias("invoke_ns"),
+        first["in_order"].alias("in_order"),
         F.coalesce(acked["complete_ns"], F.max("send.complete_ns")).alias("complete_ns"),
         acked["offset"].alias("offset"),
         F.coalesce(acked["node"], first["node"]).alias("node"),

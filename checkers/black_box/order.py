@@ -111,7 +111,12 @@ def _shown(facts: Facts) -> DataFrame:
 
 
 def nonmonotonic_sends(facts: Facts) -> Family:
-    """One process's consecutive acknowledged sends to one partition; forgiven ones are left out."""
+    """One process's acknowledged sends to one partition, forgiven ones left out: each against the highest offset among
+    those that stand before it.
+
+    A send stands before one that was begun after its answer; before one begun while it was under way only where the
+    producer promises that (`in_order`): without idempotence, requests on two connections overtake each other.
+    """
     sends = facts.acked.select(
         "p",
         "value",
@@ -120,11 +125,19 @@ def nonmonotonic_sends(facts: Facts) -> Family:
         "send.process",
         "send.invoke_ns",
         "send.complete_ns",
+        "send.in_order",
         "epoch",
     )
-    order = Window.partitionBy("p", "process").orderBy("op", "offset")
-    stepped = sends.withColumn("previous", F.lag(F.struct("offset", "op", "complete_ns", "epoch")).over(order))
-    back = stepped.where(F.col("previous.offset") >= F.col("offset"))
+    stands = F.struct("offset", "op", "complete_ns", "epoch")
+    from_ns = F.when(F.col("in_order"), F.col("invoke_ns")).otherwise(F.col("complete_ns"))
+    steps = sends.withColumn("at_ns", from_ns).withColumn("stands", stands)
+    begun = sends.withColumn("at_ns", F.col("invoke_ns")).withColumn(
+        "stands", F.lit(None).cast(steps.schema["stands"].dataType)
+    )
+    # Of one instant what begins comes first: it was not begun after the other.
+    order = Window.partitionBy("p", "process").orderBy("at_ns", F.col("stands").isNotNull())
+    stepped = begun.unionByName(steps).withColumn("previous", F.max("stands").over(order))
+    back = stepped.where(F.col("stands").isNull() & (F.col("previous.offset") >= F.col("offset")))
     lost_epoch, missed_epoch = span(F.col("previous.epoch"), F.col("epoch"))
     found = apply_rules(
         back,

@@ -158,6 +158,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "promise",
         "keys",
         "tombstones",
+        "in_order",
     )
     completions = client.where(F.col("type") != "invoke").select(
         F.col("invoke").alias("op"),
@@ -223,6 +224,8 @@ def sends_table(operations: DataFrame) -> DataFrame:
             F.get("asked.sources", F.col("nth")).alias("source"),
             F.get("keys", F.col("nth")).alias("key"),
             F.coalesce(F.get("tombstones", F.col("nth")), F.lit(False)).alias("tombstone"),
+            # KIP-98: what an idempotent producer has under way stands in the order of its sequences.
+            (F.coalesce("in_order", F.lit(False)) | F.col("asked.producer_id").isNotNull()).alias("in_order"),
         )
     )
 

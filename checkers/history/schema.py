@@ -43,6 +43,7 @@ HISTORY_LINE = _struct(
     ("base_offset", _LONG),
     ("keys", T.ArrayType(_LONG)),
     ("tombstones", T.ArrayType(_BOOL)),
+    ("in_order", _BOOL),
     # poll
     ("position", _LONG),
     ("leader_epoch", _INT),

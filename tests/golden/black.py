@@ -75,4 +75,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("refused-read", "bad-young"): ends.refused_too_young,
     ("refused-read", "unknown-empty"): ends.nothing_shown,
     ("nonmonotonic-end", "unknown-empty"): ends.nothing_shown,
+    ("nonmonotonic-send", "ok-overtaken"): timing.sends_overtake,
+    ("nonmonotonic-send", "bad-in-order"): timing.sends_overtake_in_order,
+    ("nonmonotonic-send", "bad-far-below"): timing.send_below_an_earlier_one,
 }

@@ -19,6 +19,29 @@ def send_order_bad(s: Story) -> None:
     s.poll(0, [(0, 2), (1, 1)], process=20)
 
 
+def sends_overtake(s: Story) -> None:
+    """Two connections, no idempotence: the later send was written first, and the next, begun after both, last."""
+    s.send(1, 1, process=1, invoked=10, completed=30)
+    s.send(2, 0, process=1, invoked=20, completed=25)
+    s.send(3, 2, process=1, invoked=31, completed=32)
+    s.poll(0, [(0, 2), (1, 1), (2, 3)], process=20)
+
+
+def sends_overtake_in_order(s: Story) -> None:
+    """The same of a producer that promises order."""
+    s.send(1, 1, process=1, invoked=10, completed=30, in_order=True)
+    s.send(2, 0, process=1, invoked=20, completed=25, in_order=True)
+    s.poll(0, [(0, 2), (1, 1)], process=20)
+
+
+def send_below_an_earlier_one(s: Story) -> None:
+    """The last send is above the one before it, and below one that was answered long before."""
+    s.send(1, 2, process=1, invoked=10, completed=13)
+    s.send(2, 0, process=1, invoked=11, completed=12)
+    s.send(3, 1, process=1, invoked=21, completed=22)
+    s.poll(0, [(0, 2), (1, 3), (2, 1)], process=20)
+
+
 def nothing_acknowledged(s: Story) -> None:
     s.send(1, outcome="info", process=1)
     s.poll(0, [], process=20)

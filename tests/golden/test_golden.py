@@ -33,7 +33,8 @@ MEASURED = {"staleness": ("worst_ms", 994.0), "availability": ("worst_ms", 1038.
 
 # What else a bad history necessarily shows. An empty set: exactly the anomaly itself.
 COMPANY: dict[str, set[str]] = {
-    "nonmonotonic-send": {"real-time-order"},
+    "nonmonotonic-send/bad": {"real-time-order"},
+    "nonmonotonic-send/bad-far-below": {"real-time-order"},
     # The follower took the higher mark while its leader had it.
     "hw-monotone": {"offset-order"},
     # What its leader had proposed was an ISR with itself.

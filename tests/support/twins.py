@@ -218,15 +218,17 @@ def nonmonotonic_end(ops: list[Op]) -> set[Any]:
 
 
 def nonmonotonic_send(ops: list[Op]) -> set[Any]:
-    found = set()
-    last: dict[int, int] = {}
-    for op, value, offset in sorted(_sends(ops), key=lambda send: (send[0].index, send[2] or 0)):
-        if offset is None:
-            continue
-        if op.process in last and last[op.process] >= offset:
-            found.add(value)
-        last[op.process] = offset
-    return found
+    acked = [(op, value, offset) for op, value, offset in _sends(ops) if offset is not None]
+    return {
+        value
+        for op, value, offset in acked
+        for other, _, above in acked
+        if other.process == op.process and other is not op and above >= offset and _stands_before(other, op)
+    }
+
+
+def _stands_before(one: Op, other: Op) -> bool:
+    return one.invoked < other.invoked if one.request.get("in_order") else (one.done or 0) < other.invoked
 
 
 def real_time_order(ops: list[Op]) -> set[Any]:

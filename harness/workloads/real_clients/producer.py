@@ -84,6 +84,7 @@ class ProducerLoop:
         value, topic = self._next_value, self._settings.topic
         self._next_value += 1
         fields = {"values": [value], "acks": self._settings.acks, "sentinel": False}
+        fields["in_order"] = self._settings.in_order
         begun = self._process.invoke("send", (topic, partition), fields)
         self._open[begun.op] = begun
         self._waiting[partition] += 1

@@ -42,6 +42,11 @@ class Settings:
         return max(self.options.session_timeout_ms, self.options.max_poll_interval_ms)
 
     @property
+    def in_order(self) -> bool:
+        """Whether plain producers promise the order of what they have under way: idempotent ones do."""
+        return self.options.promise != AT_MOST_ONCE
+
+    @property
     def group(self) -> str:
         """The group of every member."""
         return f"{self.topic}-app"
@@ -65,7 +70,7 @@ class Settings:
 
     def of_producer(self, number: int) -> dict[str, object]:
         """A plain producer: without retries under at-most-once, else idempotent."""
-        once = self.options.promise == AT_MOST_ONCE
+        once = not self.in_order
         retries: dict[str, object] = {"retries": 0} if once else {"enable.idempotence": True}
         del_ms = self.request_timeout_ms if once else self.options.delivery_timeout_ms
         return {
