@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Cluster
+from tests.support.reading import read_values
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300), pytest.mark.guarantee("K1")]
 
@@ -19,13 +20,16 @@ LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
+ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
+DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
+CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
-def run(classpath: str, cluster: Cluster, tool: str, *options: str) -> tuple[int, str]:
-    """Exit code, and all that it printed."""
+def run(classpath: str, cluster: Cluster, tool: str, *options: str, text: str = "") -> tuple[int, str]:
+    """Exit code, and all that it printed. text: on its stdin."""
     command = ["java", "-Xmx128M", "-cp", classpath, tool, "--bootstrap-server", cluster.bootstrap, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, input=text)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -79,6 +83,42 @@ def test_transactions_describes_producers(classpath: str, cluster: Cluster, topi
     found = dict(zip(head, row, strict=True))
     assert (found["ProducerEpoch"], found["LatestCoordinatorEpoch"], found["LastSequence"]) == ("0", "-1", "9")
     assert found["CurrentTransactionStartOffset"] == "None"
+
+
+def test_leader_election_gives_the_lead_back_to_the_preferred_replica(
+    classpath: str, cluster: Cluster, topic: str
+) -> None:
+    cluster.brokers[1].kill()
+    cluster.wait_state(topic, 0, leader=2)
+    cluster.brokers[1].start()
+    cluster.wait_state(topic, 0, isr={1, 2, 3})
+    which = ("--election-type", "preferred", "--topic", topic, "--partition", "0")
+    code, said = run(classpath, cluster, ELECTION, *which)
+    assert code == 0, said
+    assert f"Successfully completed leader election (PREFERRED) for partitions {topic}-0" in said
+    cluster.wait_state(topic, 0, leader=1)
+    code, said = run(classpath, cluster, ELECTION, *which)
+    assert code == 0, said
+    assert f"Valid replica already elected for partitions {topic}-0" in said
+
+
+def test_delete_records_moves_the_start_of_what_the_console_producer_sent(
+    classpath: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 3)])[name].result(20)
+    cluster.wait_told(name)
+    code, said = run(classpath, cluster, CONSOLE_PRODUCER, "--topic", name, text="a\nb\nc\n")
+    assert code == 0, said
+    assert read_values(cluster, name) == ["a", "b", "c"]
+    file = tmp_path / "offsets.json"
+    for offset, answer in ((2, "low_watermark: 2"), (9, "OffsetOutOfRange")):
+        places = {"version": 1, "partitions": [{"topic": name, "partition": 0, "offset": offset}]}
+        file.write_text(json.dumps(places), encoding="utf-8")
+        _, said = run(classpath, cluster, DELETE_RECORDS, "--offset-json-file", str(file))
+        assert answer in said
+        assert f"{name}:0:2" in run(classpath, cluster, OFFSETS, "--topic", name, "--time", "-2")[1].splitlines()
 
 
 def test_configs_describes_no_quotas_and_sets_none(classpath: str, cluster: Cluster) -> None:

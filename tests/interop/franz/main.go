@@ -1,7 +1,8 @@
 // One franz-go client: `franz BOOTSTRAP TRANSACTIONAL_ID`. Each line on stdin is answered by one line:
 // `open`, `transact` and `transform` as by TransactionalClient.java;
 // `produce TOPIC VALUE...`: the values in turn to partitions 0 to 2, answered by "done";
-// `consume TOPIC GROUP COUNT`: so many values that the group has not read yet, committed.
+// `consume TOPIC GROUP COUNT`: so many values that the group has not read yet, committed;
+// `follow TOPIC GROUP`: for ever, each value on a line of its own, committed poll by poll.
 package main
 
 import (
@@ -56,6 +57,8 @@ func (f *franz) answer(ctx context.Context, words []string) (string, error) {
 	case "consume":
 		count, _ := strconv.Atoi(words[3])
 		return f.consume(ctx, words[1], words[2], count)
+	case "follow":
+		return "", f.follow(words[1], words[2])
 	}
 	return "", fmt.Errorf("no such command: %s", words[0])
 }
@@ -153,13 +156,17 @@ func (f *franz) produce(ctx context.Context, topic string, values []string) (str
 	return "done", client.ProduceSync(ctx, inTurn(topic, values)...).FirstErr()
 }
 
-func (f *franz) consume(ctx context.Context, topic, group string, count int) (string, error) {
-	client, err := kgo.NewClient(f.options(
+func (f *franz) member(topic, group string) (*kgo.Client, error) {
+	return kgo.NewClient(f.options(
 		kgo.ConsumerGroup(group),
 		kgo.ConsumeTopics(topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
 	)...)
+}
+
+func (f *franz) consume(ctx context.Context, topic, group string, count int) (string, error) {
+	client, err := f.member(topic, group)
 	if err != nil {
 		return "", err
 	}
@@ -175,4 +182,22 @@ func (f *franz) consume(ctx context.Context, topic, group string, count int) (st
 		}
 	}
 	return strings.Join(values, " "), client.CommitUncommittedOffsets(ctx)
+}
+
+// follow prints errors as lines that begin with "failed:", and goes on: what was not committed is read again.
+func (f *franz) follow(topic, group string) error {
+	client, err := f.member(topic, group)
+	if err != nil {
+		return err
+	}
+	for {
+		fetches := client.PollFetches(context.Background())
+		fetches.EachError(func(_ string, _ int32, err error) { fmt.Printf("failed: %v\n", err) })
+		for _, record := range fetches.Records() {
+			fmt.Println(string(record.Value))
+		}
+		if err := client.CommitUncommittedOffsets(context.Background()); err != nil {
+			fmt.Printf("failed: %v\n", err)
+		}
+	}
 }
