@@ -20,6 +20,7 @@ from broker.core.controller.suspicion import Evidence, LinkEvent, LinkState, cor
 from broker.model.ids import BrokerId
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.ports import Loop, Peer
+from broker.runtime.requests.condition_waits import Waits
 from broker.runtime.requests.decoding import decode_or_refuse
 from broker.runtime.requests.request import Request, respond
 from broker.wire.api import ApiKey
@@ -34,6 +35,8 @@ _EVIDENCE_TIMEOUT_MS = 250.0
 _ROUND_MS = 20.0
 _QUICK_ROUNDS = 40
 _ROUND_MAX_MS = 500.0
+_ANSWER_MS = 20.0
+"""For so long a broker that is asked may wait for what its own link is about to show: until the next round."""
 _LOOK_AGAIN_MS = 1.0
 _DOUBT_MAX_MS = 1000.0
 """A broker whose process is gone is out of office long before; who is not, is only cut off from this one."""
@@ -143,6 +146,7 @@ class FailureDetector:
         self._closed = False
         self._looked_ms = -1.0
         self._doubt_listeners: list[Callable[[], None]] = []
+        self._asked = Waits(loop)
 
     def add_doubt_listener(self, listener: Callable[[], None]) -> None:
         """Called when a broker is not doubted any more, since it is reached again."""
@@ -179,6 +183,7 @@ class FailureDetector:
         for watched in self._watched.values():
             watched.close()
         self._watched.clear()
+        self._asked.check()
 
     def on_metadata(self) -> None:
         """Follow who lives and where; after a change of controller, look again at the brokers that are this broker's to
@@ -198,6 +203,7 @@ class FailureDetector:
         for id_, (address, known_epoch) in wanted.items():
             if id_ not in self._watched:
                 self._watch(id_, address, known_epoch)
+        self._asked.check()
         for id_, watched in list(self._watched.items()):
             self._consider(id_, watched)
 
@@ -221,6 +227,7 @@ class FailureDetector:
             watched.broker_epoch = watched.known_epoch
             # Also while a term is only beginning: it may have acted on the suspicion that this withdraws.
             self._controller.reachable(id_)
+        self._asked.check()
         self._consider(id_, watched)
 
     # -- suspecting ------------------------------------------------------------------------------------------------
@@ -319,16 +326,36 @@ class FailureDetector:
     # -- bearing witness -------------------------------------------------------------------------------------------
 
     def handle_evidence(self, request: Request) -> None:
-        """What this broker's own link to the named broker has shown; nothing of another registration."""
+        """What this broker's own link to the named broker has shown; nothing of another registration.
+
+        All brokers see the end of a process within a millisecond, and who asks has seen it a little earlier: an answer
+        that does not confirm it waits for a moment, in which this broker's link may end, and be refused, as well.
+        """
         body = decode_or_refuse(request, PeerEvidenceRequest)
         if body is None:
             return
+        about = self._asked_about(body)
+        if about is not None and about.link is not None:
+            about.link.look()
+
+        def answer() -> None:
+            watched = self._asked_about(body)
+            evidence = Evidence.UNKNOWN if watched is None else watched.state.evidence
+            respond(request, PeerEvidenceResponse(0, evidence).encode(request.api_version))
+
+        def settled() -> bool:
+            watched = self._asked_about(body)
+            return watched is None or watched.state.evidence is Evidence.GONE
+
+        self._asked.until(settled, _ANSWER_MS, answer, answer)
+
+    def _asked_about(self, body: PeerEvidenceRequest) -> _Watched | None:
+        """None where this broker knows that registration under another address, or not at all."""
         watched = self._watched.get(body.broker_id)
-        evidence = Evidence.UNKNOWN
         if (
             watched is not None
             and watched.address == Address(body.host, body.port)
             and watched.known_epoch in (None, body.broker_epoch)
         ):
-            evidence = watched.state.evidence
-        respond(request, PeerEvidenceResponse(0, evidence).encode(request.api_version))
+            return watched
+        return None

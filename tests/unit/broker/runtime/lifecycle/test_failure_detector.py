@@ -21,6 +21,7 @@ from tests.support.memory_node import FakeSlot
 pytestmark = pytest.mark.guarantee("C10")
 
 ME, TARGET = 1, 2
+ANSWER_MS = 20.0
 DEAD = [LinkEvent.CONNECTED, LinkEvent.CLOSED, LinkEvent.REFUSED]
 
 
@@ -118,11 +119,17 @@ class World:
 
     def witness(self, broker: int, port: int, broker_epoch: int = 77) -> Evidence:
         """This broker's answer about another at that port under that registration."""
+        slot = self.ask(broker, port, broker_epoch)
+        self.wait(ANSWER_MS)
+        found = said(slot)
+        assert found is not None
+        return found
+
+    def ask(self, broker: int, port: int, broker_epoch: int = 77) -> FakeSlot:
         slot = FakeSlot()
         body = memoryview(bytearray(PeerEvidenceRequest(broker, "h", port, broker_epoch).encode(0)))
         self.suspicion.handle_evidence(Request(ApiKey.PEER_EVIDENCE, 0, 1, "x", body, slot, True))
-        assert slot.response is not None
-        return Evidence(PeerEvidenceResponse.decode(0, memoryview(slot.response)[5:]).evidence)
+        return slot
 
     def settle(self) -> None:
         while self.loop.run_soon():
@@ -133,6 +140,13 @@ class World:
         while self.loop.run_due(until):
             self.settle()
         self.loop.now = until
+
+
+def said(slot: FakeSlot) -> Evidence | None:
+    """None: nothing yet."""
+    if slot.response is None:
+        return None
+    return Evidence(PeerEvidenceResponse.decode(0, memoryview(slot.response)[5:]).evidence)
 
 
 def test_dead_process_is_acted_on_once_when_all_others_agree() -> None:
@@ -241,6 +255,44 @@ def test_witness_says_what_its_own_link_has_shown(events: list[LinkEvent], evide
     world = World(controller=4)
     world.happen(TARGET, *events)
     assert world.witness(TARGET, TARGET) == evidence
+
+
+def test_witness_that_has_not_seen_it_yet_answers_as_soon_as_it_has() -> None:
+    world = World(controller=4)
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    slot = world.ask(TARGET, TARGET)
+    world.happen(TARGET, LinkEvent.CLOSED)
+    world.wait(ANSWER_MS - 1)
+    assert said(slot) is None
+    world.happen(TARGET, LinkEvent.REFUSED)
+    assert said(slot) is Evidence.GONE
+
+
+def test_witness_looks_at_its_link_before_it_answers() -> None:
+    world = World(controller=4)
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    world.links[TARGET].on_look = lambda: world.happen(TARGET, LinkEvent.CLOSED, LinkEvent.REFUSED)
+    assert said(world.ask(TARGET, TARGET)) is Evidence.GONE
+
+
+def test_witness_is_waited_for_until_the_next_round() -> None:
+    world = World(controller=4)
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    slot = world.ask(TARGET, TARGET)
+    world.wait(ANSWER_MS - 1)
+    assert said(slot) is None
+    world.wait(1)
+    assert said(slot) is Evidence.THERE
+
+
+@pytest.mark.parametrize("brokers", [(1, 3, 4), (1, 2, 3, 4)])
+def test_witness_answers_at_once_about_a_registration_that_is_gone(brokers: tuple[int, ...]) -> None:
+    world = World(controller=4)
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    slot = world.ask(TARGET, TARGET)
+    world.tell(brokers, 4, {TARGET: 78})
+    assert said(slot) is Evidence.UNKNOWN
+    assert said(world.ask(TARGET, TARGET)) is Evidence.UNKNOWN
 
 
 def test_witness_knows_nothing_of_another_address_or_broker() -> None:
