@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from broker.model.timers import TimerHandle
 from broker.net.complaints import Complaints
+from broker.net.first_to_end import moved_up
 from broker.net.loop import FAILED, HUNG_UP, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
 from broker.net.send import FileFailure, HeldFiles, OutputQueue
@@ -111,6 +112,17 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<connection from {self.address}>"
+
+    def move_up(self, lowest: int, count: int) -> bool:
+        """Under one of these descriptors, `count` from lowest on, if one of them is free (first_to_end)."""
+        moved = moved_up(self._socket, lowest, count) if self.open else None
+        if moved is None:
+            return False
+        self._loop.unregister(self._socket.fileno())
+        self._socket.close()
+        self._socket = moved
+        self._loop.register(moved.fileno(), self._events, self._on_events)
+        return True
 
     @property
     def in_flight(self) -> int:

@@ -9,12 +9,14 @@ import logging
 import resource
 import socket
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from broker.model.timers import TimerHandle
 from broker.net.complaints import Complaints
 from broker.net.connection import Connection, OnClose, OnFileFailure, OnFrame
+from broker.net.first_to_end import SILENT_CONNECTIONS_MAX, first_silent, listening_above
 from broker.net.loop import READABLE, EpollLoop
 from broker.net.receive import BufferPool
 from broker.net.send import HeldFiles
@@ -32,6 +34,8 @@ _KEPT_SHARE: Final = 8
 _SWEEPS_PER_IDLE_TIME: Final = 10
 _SWEEP_MS_MIN: Final = 5.0
 _SWEEP_MS_MAX: Final = 10_000.0
+_SILENT_MS: Final = 1000.0
+"""A client asks for something long before."""
 
 
 def kept_descriptors() -> int:
@@ -96,6 +100,8 @@ class Listener:
             # create_server appends "(while attempting to bind on address …)": the address would stand there twice.
             cause, _, _ = str(error.strerror).partition(" (while attempting")
             raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {cause}") from error
+        self._descriptor_limit = _descriptor_limit()
+        self._socket = listening_above(self._socket, self._descriptor_limit)
         self._socket.setblocking(False)
         # What is accepted has them from here.
         for option, size in ((socket.SO_SNDBUF, send_buffer_bytes), (socket.SO_RCVBUF, receive_buffer_bytes)):
@@ -104,7 +110,9 @@ class Listener:
         self.host: str = host
         self.port: int = self._socket.getsockname()[1]
         self._accepting = True
-        self._descriptor_limit = _descriptor_limit()
+        self._new: deque[tuple[Connection, float]] = deque()
+        """Connections that may turn out to be silent, with when they were accepted, oldest first."""
+        self._silent_timer: TimerHandle | None = None
         self._turned_away = False  # and said so
         loop.register(self._socket.fileno(), READABLE, self._on_events)
         self._sweep_ms = min(_SWEEP_MS_MAX, max(_SWEEP_MS_MIN, idle_ms_max / _SWEEPS_PER_IDLE_TIME))
@@ -122,8 +130,9 @@ class Listener:
     def close(self) -> None:
         """Stop accepting and close every connection at once."""
         self.stop_accepting()
-        if self._sweep is not None:
-            self._sweep.cancel()
+        for timer in (self._sweep, self._silent_timer):
+            if timer is not None:
+                timer.cancel()
         for connection in list(self.connections):
             connection.close()
 
@@ -164,6 +173,24 @@ class Listener:
             if self._context_of is not None:
                 connection.context = self._context_of(name)
             self.connections.add(connection)
+            self._new.append((connection, connection.last_progress_ms))
+            if self._silent_timer is None:
+                self._silent_timer = self._loop.call_later(_SILENT_MS, self._move_silent)
+
+    def _move_silent(self) -> None:
+        """Whoever has said nothing is perhaps another broker's link, which is to end first with this process."""
+        self._silent_timer = None
+        lowest = first_silent(self._descriptor_limit)
+        now_ms = self._loop.now_ms()
+        while self._new:
+            connection, accepted_ms = self._new[0]
+            if now_ms - accepted_ms < _SILENT_MS:
+                wait_ms = accepted_ms + _SILENT_MS - now_ms
+                self._silent_timer = self._loop.call_later(wait_ms, self._move_silent)
+                return
+            self._new.popleft()
+            if lowest is not None and connection.last_progress_ms == accepted_ms:
+                connection.move_up(lowest, SILENT_CONNECTIONS_MAX)
 
     def _turn_away(self, reason: str) -> None:
         """Accept nobody for a while; logged once, until it is over."""
