@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, UnimplementedError
 
 from benchmarks.ports import free_port
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.zk.client import WriteRefused, ZkClient
+from broker.zk.multi_read import MultiRead
 from broker.zk.operations import Check, Create, Delete, SetData
 from broker.zk.registration import end_session
 from broker.zk.session import SessionEvent
@@ -59,6 +62,71 @@ def test_set_with_stale_version_is_refused(connect: Connect) -> None:
     node = client.get("/a")
     assert node is not None
     assert (node.data, node.version) == (b"2", 1)
+
+
+def _count_gets(client: ZkClient, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    gets: list[str] = []
+    get = client._client.get_async
+
+    def counted(path: str, watch: object = None) -> object:
+        gets.append(path)
+        return get(path, watch=watch)
+
+    monkeypatch.setattr(client._client, "get_async", counted)
+    return gets
+
+
+def test_many_znodes_are_read_by_few_requests(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = connect()
+    paths = [f"/many-{number}" for number in range(300)]
+    client.multi([Create(path, path.encode()) for path in paths])
+    gets = _count_gets(client, monkeypatch)
+    found = client.get_many([*paths, "/none", "/", paths[0]])
+    assert gets == []
+    assert {path: node and node.data for path, node in found.items()} == {
+        **{path: path.encode() for path in paths},
+        "/none": None,
+        "/": b"",
+    }
+    assert found["/many-7"] == client.get("/many-7")
+
+
+def test_server_that_cannot_read_many_is_asked_for_each(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = connect()
+    client.multi([Create("/a", b"1"), Create("/b", b"2")])
+    call, asked = client._client._call, []
+
+    def older(request: Any, result: Any) -> None:
+        if isinstance(request, MultiRead):
+            asked.append(request)
+            result.set_exception(UnimplementedError())
+        else:
+            call(request, result)
+
+    monkeypatch.setattr(client._client, "_call", older)
+    for _ in range(2):
+        found = client.get_many(["/a", "/b", "/c"])
+        assert {path: node and node.data for path, node in found.items()} == {"/a": b"1", "/b": b"2", "/c": None}
+    assert len(asked) == 1
+
+
+def test_many_znodes_are_read_though_the_connection_ends(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = connect()
+    client.multi([Create("/a", b"1"), Create("/b", b"2")])
+    call = client._client._call
+
+    def cut(request: Any, result: Any) -> None:
+        if isinstance(request, MultiRead):
+            result.set_exception(ConnectionLoss())
+        else:
+            call(request, result)
+
+    monkeypatch.setattr(client._client, "_call", cut)
+    assert [node and node.data for node in client.get_many(["/a", "/b"]).values()] == [b"1", b"2"]
+    monkeypatch.undo()
+    gets = _count_gets(client, monkeypatch)
+    assert [node and node.data for node in client.get_many(["/a", "/b"]).values()] == [b"1", b"2"]
+    assert gets == [], "the next time they are read together again"
 
 
 def test_multi_with_failed_check_changes_nothing(connect: Connect) -> None:
