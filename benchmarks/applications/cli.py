@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import cast
@@ -21,6 +21,8 @@ from benchmarks.systems import ROOT, Cluster, highwater, kafka
 from benchmarks.work_folder import work_folder
 
 COMMAND = "clients-failover"
+Pair = tuple[str, str]
+"""Role and client."""
 _RESULTS = ROOT / "benchmarks" / "results"
 
 
@@ -31,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     clients, left_out = _built(args.clients)
+    left_out += [f"{client}, while the {role} is killed" for role, client in args.skip]
     for why in left_out:
         print(f"benchmarks: left out: {why}", file=sys.stderr)
     gaps: list[Gap] = []
@@ -44,13 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("benchmarks: interrupted; what was measured is in the results", file=sys.stderr)
         return 1
     measured = {(gap.role, gap.client, gap.system) for gap in gaps if gap.void is None}
-    systems = {gap.system for gap in gaps}
-    complete = all(key in measured for key in _keys(args.roles, args.clients, systems))
+    wanted = [pair for role in args.roles for pair in pairs(role, args.clients, args.skip)]
+    complete = all((*pair, system) in measured for pair in wanted for system in {gap.system for gap in gaps})
     return 0 if gaps and complete else 1
 
 
-def _keys(roles: Sequence[str], clients: Sequence[str], systems: set[str]) -> list[tuple[str, str, str]]:
-    return [(role, client, system) for role in roles for client in clients for system in systems]
+def pairs(role: str, clients: Sequence[str], skipped: Collection[Pair]) -> list[Pair]:
+    """Which of these clients are measured while that role's broker is killed."""
+    return [(role, client) for client in clients if (role, client) not in skipped]
 
 
 def _built(names: Sequence[str]) -> tuple[list[Client], list[str]]:
@@ -68,7 +72,7 @@ def _measure(
 ) -> None:
     """Kill after kill, in turn; what is measured is written after each."""
     manner = "all clients at once" if args.together else "one client at a time"
-    environment = describe(args.source, args.kafka_home, f"{manner}, {args.warm_s:g} s of successes before each kill")
+    environment = describe(args.source, args.kafka_home, f"{manner}, {args.warm_s:g} s old at each kill")
     environment["clients"] = ", ".join(f"{client.name} {client.version}" for client in clients)
     set_aside(args.out, report.NAME)
     groups = [list(clients)] if args.together else [[client] for client in clients]
@@ -86,7 +90,10 @@ def _measure(
             for role in args.roles:
                 for name, cluster in clusters.items():
                     for group in groups if number < kills[name] else []:
-                        found = kill(cluster, cast(Role, role), group, args.warm_s)
+                        wanted = [client for client in group if (role, client.name) not in args.skip]
+                        if not wanted:
+                            continue
+                        found = kill(cluster, cast(Role, role), wanted, args.warm_s)
                         gaps.extend(found)
                         for gap in found:
                             print(_line(number, gap), flush=True)
@@ -104,13 +111,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {COMMAND}", description=__doc__)
     parser.add_argument("--clients", type=_Names(NAMES), default=NAMES, metavar="A,B", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--roles", type=_Names(ROLES), default=ROLES, metavar="A,B", help=f"of {', '.join(ROLES)}")
+    parser.add_argument("--skip", type=_pairs, default=(), metavar="ROLE:CLIENT,...", help="leave out; default: none")
     parser.add_argument("--kills", type=_positive, default=50, metavar="N", help="of each role, under each client")
     parser.add_argument("--kafka-kills", type=_positive, metavar="N", help="the same for Kafka; default: as --kills")
     parser.add_argument("--only", choices=["highwater", "kafka"], help="one system")
     parser.add_argument(
         "--together", action="store_true", help="each kill under all clients at once: sooner, less exact"
     )
-    parser.add_argument("--warm-s", type=float, default=6.0, metavar="N", help="successes before each kill, in seconds")
+    parser.add_argument("--warm-s", type=float, default=12.0, metavar="N", help="age of clients at a kill, in seconds")
     parser.add_argument("--source", type=Path, default=ROOT, metavar="FOLDER", help="where the broker package is")
     parser.add_argument("--kafka-home", type=Path, metavar="FOLDER", help="an installed Kafka instead of Maven's jars")
     parser.add_argument("--out", type=Path, default=_RESULTS, metavar="FOLDER", help="default: benchmarks/results")
@@ -130,6 +138,18 @@ class _Names:
             if name not in self._known:
                 raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(self._known)}")
         return names
+
+
+def _pairs(text: str) -> tuple[Pair, ...]:
+    found = tuple(
+        dict.fromkeys((role, client) for role, _, client in (each.partition(":") for each in text.split(",")))
+    )
+    for role, client in found:
+        if role not in ROLES or client not in NAMES:
+            raise argparse.ArgumentTypeError(
+                f"'{role}:{client}' is no role and client, of {', '.join(ROLES)} and {', '.join(NAMES)}"
+            )
+    return found
 
 
 def _positive(text: str) -> int:

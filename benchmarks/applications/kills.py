@@ -1,7 +1,8 @@
 """One kill -9, and how long each client went without success. The killed broker is back in all ISRs afterwards.
 
 Each client is a new process: what it learned in an earlier kill, such as a pause before it connects again, is not what
-an application brings along. It has had successes for a while before the kill.
+an application brings along. It has run for a while before the kill, and has had successes for the last seconds:
+franz-go asks for metadata at its start and five seconds later, and for five seconds after that not again.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class _Application:
 def kill(cluster: Cluster, role: Role, clients: Sequence[Client], warm_s: float) -> list[Gap]:
     """Kill the broker that has the role, under clients that depend on it; one gap for each. Raises BenchmarkFailed when
     the cluster does not come to rest before or afterwards.
+
+    warm_s: how old each client is when the broker is killed, at least.
     """
     await_all_full(cluster)
     elect_preferred(cluster)
@@ -77,7 +80,6 @@ def kill(cluster: Cluster, role: Role, clients: Sequence[Client], warm_s: float)
     try:
         for application in applications:
             application.daemon.start()
-        _await(applications, _START_S)
         time.sleep(warm_s)
         _await(applications, _START_S)
         gaps = _kill(cluster, role, place, applications)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.applications.cli import main
+from benchmarks.applications.cli import main, pairs
 from benchmarks.applications.gaps import Said, Spread, is_steady, longest_silence_ns, parse, spread
 from benchmarks.applications.kills import Gap
 from benchmarks.applications.report import table
@@ -71,11 +71,21 @@ def test_an_id_is_found_that_the_victim_coordinates() -> None:
     assert Scene(1, 1).id_for("app") == "app"
 
 
+def test_a_client_can_be_left_out_of_one_roles_kills() -> None:
+    skipped = [("transaction-coordinator", "kafka-python")]
+    assert pairs("leader", ("kafka-python", "java-4"), skipped) == [("leader", "kafka-python"), ("leader", "java-4")]
+    assert pairs("transaction-coordinator", ("kafka-python", "java-4"), skipped) == [
+        ("transaction-coordinator", "java-4")
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--clients", "java-3.9,sarama"], "'sarama' is none of confluent-kafka, java-3.9"),
         (["--roles", "follower"], "'follower' is none of leader, controller"),
+        (["--skip", "leader"], "'leader:' is no role and client, of leader, controller"),
+        (["--skip", "leader:java-4,leader:sarama"], "'leader:sarama' is no role and client"),
         (["--kills", "0"], "'0' is no number of kills: 1 or more"),
     ],
 )
