@@ -69,10 +69,10 @@ class ZkControllerStore(ZkPartitionStates):
 
     def controller_to_suspect(self, broker: BrokerId) -> tuple[int, int] | None:
         """Broker epoch, and version of `/controller_epoch`, if this broker is controller."""
-        # The version first: whoever becomes controller after this read makes it stale.
-        epoch = self._client.get(paths.CONTROLLER_EPOCH)
-        controller = self._client.get(paths.CONTROLLER)
-        registered = self._client.get(paths.broker_id(broker))
+        # The version first: whoever becomes controller after this read makes it stale. A server reads them in order.
+        of_broker = paths.broker_id(broker)
+        found = self._client.get_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER, of_broker])
+        epoch, controller, registered = found[paths.CONTROLLER_EPOCH], found[paths.CONTROLLER], found[of_broker]
         if epoch is None or controller is None or registered is None:
             return None
         if codecs.decode_controller(controller.data) != broker or controller.owner != registered.owner:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -125,6 +125,26 @@ def test_old_controllers_write_fails_after_failover(cluster: Cluster) -> None:
     after = cluster.state("t")
     assert after is not None
     assert after.leader_epoch == state.leader_epoch
+    rival.controller.start()
+
+
+def test_a_suspected_controllers_registration_is_read_with_its_office_in_one_request(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add(1)
+    eventually(lambda: cluster.nodes[0].controller.active, "broker 1 is controller")
+    rival = cluster.node(2)
+    one_by_one: list[str] = []
+    pipelined = rival.client._pipelined
+
+    def noted(asked: Sequence[str], send: Any) -> Any:
+        one_by_one.extend(asked)
+        return pipelined(asked, send)
+
+    monkeypatch.setattr(rival.client, "_pipelined", noted)
+    assert rival.store.controller_to_suspect(1) is not None
+    assert rival.store.controller_to_suspect(2) is None
+    assert one_by_one == []
     rival.controller.start()
 
 
