@@ -36,6 +36,7 @@ from checkers.coverage.queries import (
     isr_changes,
     leader_changes,
     load_gaps,
+    output_partitions,
     replicas_by_partition,
     work_in,
 )
@@ -199,6 +200,7 @@ class _Queries:
         self.load_gaps = pool.submit(load_gaps, history, info.partitions)
         self.isr_changes = pool.submit(isr_changes, evidence)
         self.replicas = pool.submit(replicas_by_partition, evidence)
+        self.outputs = pool.submit(output_partitions, history, info)
 
 
 def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[Row]:
@@ -294,7 +296,7 @@ def _coverage(
             too_short=too_short(info, faults, load_end_ns(marks)),
             unreached=unreached,
             reached=reached,
-            drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result()),
+            drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result(), queries.outputs.result()),
             writes_impossible=writes_impossible(info, faults),
             unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
             faults_asked=info.fault_kinds,

@@ -1,10 +1,10 @@
 """last-value, old-value: what a reading of a whole partition returns of each key.
 
 Input grain: one row per (reading, key). A *reading* is one consumer's of a drain that came to its end: from the log's
-start to behind the sentinel, from one leader. *Newest* is the record of the key with the highest offset that had
-certainly been in the log (acknowledged, or read) before the reading began. Compaction removes a record only where a
-newer one of its key is in the log; and a tombstone, after `delete.retention.ms`, once nothing older is left (Kafka's
-LogCleaner). So a reading returns of each key nothing (newest is a tombstone), or newest, or something newer.
+start to behind an acknowledged sentinel, from one leader. *Newest* is the record of the key with the highest offset
+that had certainly been in the log (acknowledged, or read) before the reading began. Compaction removes a record only
+where a newer one of its key is in the log; and a tombstone, after `delete.retention.ms`, once nothing older is left
+(Kafka's LogCleaner). So a reading returns of each key nothing (newest is a tombstone), or newest, or something newer.
 
 Old value: all that was returned of the key is older than newest. Last value: nothing was returned of it, though newest
 is no tombstone. A tombstone whose send came out unknown, and that nobody read, may have been written and be gone by
@@ -16,8 +16,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from checkers.black_box.drain import CURRENT
 from checkers.black_box.facts import Facts
-from checkers.history.load import History
+from checkers.verdicts.catalogue import HEALED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LAST, OLD = "last-value", "old-value"
@@ -26,7 +27,7 @@ _READING = ("p", "consumer")
 
 def key_checks(facts: Facts) -> Family:
     history = facts.history
-    readings = _readings(history)
+    readings = _readings(facts)
     keyed = history.sends.where(F.col("key").isNotNull()).select("p", "value", "key", "tombstone")
     placed = facts.by_value.join(keyed, on=["p", "value"], how="inner").select(
         "p",
@@ -74,16 +75,24 @@ def key_checks(facts: Facts) -> Family:
         figures(per_partition, {(name, "keys_judged"): F.col("keys") for name in (LAST, OLD)}),
         figures(per_partition, {(LAST, "tombstones_gone"): F.col("tombstones_gone")}),
         figures(cleaned, {(name, "cleaned"): F.col("cleaned") for name in (LAST, OLD)}),
+        _read(readings),
     ]
     return Family(_findings(judged), union(named))
 
 
-def _readings(history: History) -> DataFrame:
-    """(p, consumer, leader, reading_op, end, began_ns, ended_ns): consumers of drains that read a partition whole."""
+def _readings(facts: Facts) -> DataFrame:
+    """(p, consumer, reader, phase, leader, reading_op, end, began_ns, ended_ns): consumers of drains that read a
+    partition whole.
+    """
+    history = facts.history
     marks = (
         history.marks.where(F.col("f") == "drain-complete")
         .select("p", "reader", "leader", "phase", "start", "end")
         .distinct()
+    )
+    # The first: a run whose drain did not get to its end writes another one, and drains again.
+    sentinels = (
+        facts.acked.where(F.col("send.sentinel")).groupBy("p").agg((F.min("ack_offset") + 1).alias("sentinel_end"))
     )
     spans = (
         history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok"))
@@ -98,8 +107,28 @@ def _readings(history: History) -> DataFrame:
     )
     return (
         spans.join(F.broadcast(marks), on=["p", "reader", "leader", "phase"], how="inner")
-        .where((F.col("first") <= F.col("start")) & (F.col("reached") >= F.col("end")))
-        .select("p", "consumer", "leader", "reading_op", "end", "began_ns", "ended_ns")
+        .join(F.broadcast(sentinels), on="p", how="inner")
+        .where(
+            (F.col("first") <= F.col("start"))
+            & (F.col("reached") >= F.col("end"))
+            & (F.col("end") >= F.col("sentinel_end"))
+        )
+        .select("p", "consumer", "reader", "phase", "leader", "reading_op", "end", "began_ns", "ended_ns")
+    )
+
+
+def _read(readings: DataFrame) -> DataFrame:
+    """Figures: which reader read from which leader, and whether the healed cluster, as those of `final-drain`."""
+    names = F.array_compact(
+        F.array(
+            F.concat(F.lit("drained:"), "reader", F.lit(":"), "leader"),
+            F.when(F.col("phase") == CURRENT, F.concat(F.lit(HEALED), "reader")),
+        )
+    )
+    return (
+        readings.select("p", F.explode(names).alias("name"))
+        .distinct()
+        .select(F.lit(LAST).alias("checker"), "p", "name", F.lit(1.0).alias("value"))
     )
 
 

@@ -1,6 +1,7 @@
 """Whether the final drain read every partition to its end: by which reader, and with which replica as leader.
 
-Pure: figures of the checker `final-drain` in, sentences out. Each is a reason why a run is not valid (unknown).
+Pure: figures of the checker `final-drain` in, or of `last-value` where that is what judges readings, sentences out.
+Each is a reason why a run is not valid (unknown).
 """
 
 from __future__ import annotations
@@ -11,22 +12,30 @@ from checkers.history.run_info import RunInfo
 from checkers.verdicts.catalogue import HEALED
 from checkers.verdicts.verdict import Row
 
+BY_KEYS = "last-value"
+"""Of a compacted topic the records that are left are judged key by key."""
 _READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
 
 
-def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
+def drain_gaps(
+    info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]], outputs: Sequence[str] = ()
+) -> list[str]:
     """What was not read to the end, and by which reader: the healed cluster, and each replica's leadership.
+
+    outputs: partitions that are not of the run's topic, to which what became of its records was sent.
 
     Healed: no broker of it was restarted since. Every run that gets this far has that round, whatever its faults and
     nodes (harness/workloads/append_poll/final_phase.py), with as much time as each later one (`limits.drain_s`).
-    A workload without the final drain proves in its own way that records are there; its checkers judge that.
+    A workload with neither checker proves in its own way that records are there; its checkers judge that.
     """
-    if not info.wants("final-drain"):
+    of_keys = info.checkers is not None and BY_KEYS in info.checkers
+    checker = BY_KEYS if of_keys else "final-drain"
+    if not info.wants(checker):
         return []
     names = {node.broker_id: node.name for node in info.brokers}
-    drained = {(row.p, row.detail) for row in rows if row.checker == "final-drain" and row.kind == "figure"}
+    drained = {(row.p, row.detail) for row in rows if row.checker == checker and row.kind == "figure"}
     gaps: list[str] = []
-    for p in info.partitions:
+    for p in (*info.partitions, *outputs):
         assigned: Sequence[int | None] = replicas.get(p, ())
         if not assigned and info.replication_factor is not None and info.replication_factor == len(names):
             assigned = list(names)

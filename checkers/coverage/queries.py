@@ -257,11 +257,13 @@ def leader_changes(history: History, evidence: Evidence) -> DataFrame:
     )
 
 
+def output_partitions(history: History, info: RunInfo) -> list[str]:
+    """Partitions of other topics than the run's, to which what became of its records was sent."""
+    rows = history.sends.where(F.col("source").isNotNull()).select("p").distinct().collect()
+    return sorted({row.p for row in rows} - set(info.partitions))
+
+
 def replicas_by_partition(evidence: Evidence) -> dict[str, list[int]]:
-    """Brokers assigned to each of the run's partitions at the end, as ZooKeeper has it."""
-    rows = (
-        evidence.znodes.assignments.where(F.col("next_zxid").isNull() & F.col("p").isin(*evidence.info.partitions))
-        .select("p", "replicas")
-        .collect()
-    )
+    """Brokers assigned to each partition at the end, as ZooKeeper has it."""
+    rows = evidence.znodes.assignments.where(F.col("next_zxid").isNull()).select("p", "replicas").collect()
     return {row.p: list(row.replicas) for row in rows}

@@ -15,7 +15,7 @@ from harness.operations.history import FINAL, drain_phase
 from harness.plan.plan import Plan
 from harness.workloads.append_poll.drain import Drain
 from harness.workloads.append_poll.generators import final_sends
-from harness.workloads.append_poll.leader_rotation import Rotation, current_leaders
+from harness.workloads.append_poll.leader_rotation import Rotation, Topic, current_leaders
 from harness.workloads.base import Brokers, FinalTools, RunContext
 
 _FETCH_WAIT_MS = 500  # Kafka's default of replica.fetch.wait.max.ms
@@ -47,8 +47,7 @@ class FinalPhase:
         self.run.check()
         rotation = Rotation(
             brokers,
-            self.admin,
-            self.drain,
+            [Topic(self.admin, self.drain)],
             self.run.history,
             topic,
             limit_s,

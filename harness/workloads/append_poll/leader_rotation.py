@@ -1,15 +1,17 @@
 """The rotation: every replica in turn is made to lead all that it holds, by stopping the others, and is drained.
 
-Decides the order of stopping and when a replica leads. Must not know operations. A tail that is acknowledged but
-missing on a replica shows only when that replica leads. Runs after the evidence was collected, because it changes
-the logs.
+Decides the order of stopping and when a replica leads, of one topic or of several. Must not know operations. A tail
+that is acknowledged but missing on a replica shows only when that replica leads. Runs after the evidence was collected,
+because it changes the logs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from harness.clients.admin import Admin, AdminError, has_full_isrs
@@ -37,32 +39,43 @@ class _HandedOver(Exception):
     """A leader gave a partition up while it was read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What asks who leads a topic, and its drain."""
+
+    admin: Admin
+    drain: Drain
+
+
+Held = Mapping[int, Sequence[int]]
+"""Which topic, by its place among those of the rotation → its partitions that one broker has a replica of."""
+
+
 class Rotation:
     """Not thread-safe."""
 
     def __init__(
         self,
         control: BrokerControl,
-        admin: Admin,
-        drain: Drain,
+        topics: Sequence[Topic],
         history: History,
-        topic: TopicPlan,
+        plan: TopicPlan,
         limit_s: float,
         *,
         settle_s: float = 0.0,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        """limit_s: for each wait and each round.
+        """plan: of each of the topics. limit_s: for each wait and each drain.
 
         settle_s: pause before each stop, as long as a follower's fetch may wait. A follower learns its leader's
         watermark with its next response; one that is left alone before that stands below min ISR with a watermark that
         it may not raise, and shows its last records to nobody. Nothing outside a broker shows what it has learned.
         """
         self._control = control
-        self._admin = admin
-        self._drain = drain
+        self._topics = topics
+        self._cluster = topics[0].admin.cluster
         self._history = history
-        self._topic = topic
+        self._plan = plan
         self._limit_s = limit_s
         self._settle_s = settle_s
         self._say = say
@@ -73,20 +86,27 @@ class Rotation:
 
         A failed round is recorded, and the next one begins. The last round leaves the other brokers stopped.
         """
+        states = [self._full(topic.admin) for topic in self._topics]
+        if None in states:
+            return 1
+        held = {
+            broker_id: {
+                nth: [index for index, p in sorted(state.partitions.items()) if broker_id in p.replicas]
+                for nth, state in enumerate(states)
+                if state is not None
+            }
+            for broker_id in sorted(self._cluster.addresses)
+        }
+        holders = [broker_id for broker_id, mine in held.items() if any(mine.values())]
+        return sum(self._round(broker_id, held[broker_id], last=broker_id == holders[-1]) for broker_id in holders)
+
+    def _full(self, admin: Admin) -> ClusterState | None:
+        """The topic with full ISRs, else as it is known by the end of the limit, which is recorded."""
         try:
-            state = self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
+            return admin.wait("full ISRs", has_full_isrs(self._plan), self._limit_s)
         except AdminError as error:
             self._history.harness("rotation", error=str(error))
-            known = self._admin.state()
-            if known is None:
-                return 1
-            state = known
-        held = {
-            broker_id: [index for index, p in sorted(state.partitions.items()) if broker_id in p.replicas]
-            for broker_id in sorted(self._admin.cluster.addresses)
-        }
-        holders = [broker_id for broker_id, mine in held.items() if mine]
-        return sum(self._round(broker_id, held[broker_id], last=broker_id == holders[-1]) for broker_id in holders)
+            return admin.state()
 
     def restore(self) -> None:
         """Start the brokers that the rotation left stopped, and wait for full ISRs; failures are recorded."""
@@ -94,14 +114,12 @@ class Rotation:
             with ThreadPoolExecutor(max_workers=len(self._stopped)) as pool:
                 list(pool.map(self._start, self._stopped))
             self._stopped = []
-        try:
-            self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
-        except AdminError as error:
-            self._history.harness("rotation", error=str(error))
+        for topic in self._topics:
+            self._full(topic.admin)
 
-    def _round(self, broker_id: int, mine: list[int], *, last: bool) -> int:
+    def _round(self, broker_id: int, mine: Held, *, last: bool) -> int:
         """How many readings did not complete."""
-        node = self._admin.cluster.names[broker_id]
+        node = self._cluster.names[broker_id]
         self._history.begin_phase(drain_phase(node))
         self._say(f"drain with {node} as leader")
         incomplete = 1
@@ -110,13 +128,13 @@ class Rotation:
             # Where it does not lead all, what it leads is drained within a short limit, and the round is incomplete.
             limit_s = self._limit_s if leads else min(5.0, self._limit_s)
             try:
-                incomplete = self._drain.round(mine, self._led_by(broker_id, alone=leads), limit_s)
+                incomplete = self._drain(broker_id, mine, limit_s, alone=leads)
             except _HandedOver as handed_over:
                 # Reading found its files damaged: it is drained as leader once more after its log is restored.
                 self._say(f"{node} {handed_over}: once more when it is back")
                 self.restore()
                 leads = self._stop_others(broker_id, mine, self._stopped)
-                incomplete = self._drain.round(mine, self._led_by(broker_id), limit_s)
+                incomplete = self._drain(broker_id, mine, limit_s)
         except Exception as error:
             self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
         finally:
@@ -125,13 +143,23 @@ class Rotation:
                 self.restore()
         return incomplete
 
-    def _stop_others(self, broker_id: int, mine: list[int], stopped: list[int]) -> bool:
+    def _drain(self, broker_id: int, mine: Held, limit_s: float, *, alone: bool = False) -> int:
+        """Topic by topic; how many readings did not complete. Raises _HandedOver if alone."""
+        return sum(
+            self._topics[nth].drain.round(
+                list(indices), self._led_by(self._topics[nth].admin, broker_id, alone=alone), limit_s
+            )
+            for nth, indices in mine.items()
+            if indices
+        )
+
+    def _stop_others(self, broker_id: int, mine: Held, stopped: list[int]) -> bool:
         """Stop other brokers, those that lead first, until broker_id leads all of `mine`. True when it does."""
         while True:
             leaders = self._leaders(broker_id, mine)
             if all(leader == broker_id for leader in leaders):
                 return True
-            running = [b for b in self._admin.cluster.addresses if b != broker_id and b not in stopped]
+            running = [b for b in self._cluster.addresses if b != broker_id and b not in stopped]
             if not running:
                 return self._wait(broker_id, lambda now: all(leader == broker_id for leader in now), mine)
             other = max(running, key=lambda b: (leaders.count(b), -b))
@@ -142,36 +170,42 @@ class Rotation:
             self._wait(broker_id, lambda now: all(b >= 0 and b not in stopped for b in now), mine)
 
     def _stop(self, broker_id: int) -> None:
-        node = self._admin.cluster.names[broker_id]
+        node = self._cluster.names[broker_id]
         wrong = self._control.stop_broker(node)
         if wrong is not None:
             self._history.harness("crash", node=node, error=wrong)
 
-    def _wait(self, broker_id: int, good: Callable[[list[int]], bool], mine: list[int]) -> bool:
+    def _wait(self, broker_id: int, good: Callable[[list[int]], bool], mine: Held) -> bool:
+        """good: of the leaders of one topic's partitions."""
         try:
-            self._admin.wait(
-                f"leaders as broker {broker_id} sees them",
-                lambda state: good(_leaders_of(state, mine)),
-                self._limit_s,
-                among=[broker_id],
-            )
+            for nth, indices in mine.items():
+                self._topics[nth].admin.wait(
+                    f"leaders as broker {broker_id} sees them",
+                    partial(_are, good, indices),
+                    self._limit_s,
+                    among=[broker_id],
+                )
         except AdminError as error:
-            self._history.harness("rotation", node=self._admin.cluster.names[broker_id], error=str(error))
+            self._history.harness("rotation", node=self._cluster.names[broker_id], error=str(error))
             return False
         return True
 
-    def _leaders(self, broker_id: int, mine: list[int]) -> list[int]:
-        try:
-            return _leaders_of(self._admin.seen_by(broker_id), mine)
-        except ClientError:
-            return [-1 for _ in mine]
+    def _leaders(self, broker_id: int, mine: Held) -> list[int]:
+        """Of all topics' partitions; -1 where the broker names none, or does not respond."""
+        found: list[int] = []
+        for nth, indices in mine.items():
+            try:
+                found += _leaders_of(self._topics[nth].admin.seen_by(broker_id), indices)
+            except ClientError:
+                found += [-1 for _ in indices]
+        return found
 
-    def _led_by(self, broker_id: int, *, alone: bool = False) -> Callable[[int], Leader | None]:
+    def _led_by(self, admin: Admin, broker_id: int, *, alone: bool) -> Callable[[int], Leader | None]:
         """alone: it led everything when the round began; where it does not now, raise _HandedOver."""
 
         def resolve(partition: int) -> Leader | None:
             try:
-                found = self._admin.seen_by(broker_id).partitions.get(partition)
+                found = admin.seen_by(broker_id).partitions.get(partition)
             except ClientError:
                 return None
             if alone and found is not None and found.leader != broker_id:
@@ -181,14 +215,18 @@ class Rotation:
         return resolve
 
     def _start(self, broker_id: int) -> None:
-        node = self._admin.cluster.names[broker_id]
+        node = self._cluster.names[broker_id]
         try:
             self._control.start_broker(node)
         except Exception as error:
             self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
 
 
-def _leaders_of(state: ClusterState, mine: list[int]) -> list[int]:
+def _are(good: Callable[[list[int]], bool], mine: Sequence[int], state: ClusterState) -> bool:
+    return good(_leaders_of(state, mine))
+
+
+def _leaders_of(state: ClusterState, mine: Sequence[int]) -> list[int]:
     return [state.partitions[index].leader if index in state.partitions else -1 for index in mine]
 
 

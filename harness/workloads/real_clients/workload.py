@@ -24,6 +24,7 @@ from harness.workloads.append_poll.client import AppendPollClient, ProcessSettin
 from harness.workloads.append_poll.drain import Drain
 from harness.workloads.append_poll.final_phase import FinalPhase as PlainFinalPhase
 from harness.workloads.append_poll.generators import Polls, Spread
+from harness.workloads.append_poll.leader_rotation import Topic
 from harness.workloads.append_poll.workload import CHECKERS as OF_THE_LOG
 from harness.workloads.base import Brokers, FinalTools, RunContext, ScriptSender, WorkloadFailed
 from harness.workloads.groups.final_fetch import DrainWithOffsets, FinalFetch
@@ -40,7 +41,6 @@ from harness.workloads.real_clients.processing import Committing, Reached
 from harness.workloads.real_clients.producer import ProducerLoop
 from harness.workloads.real_clients.record import Process
 from harness.workloads.real_clients.settings import Settings
-from harness.workloads.transactions.final_phase import Topic
 from harness.workloads.transactions.plain import PlainClient
 
 OF_COMMITS = ("commit-lost", "commit-ahead")

@@ -1,5 +1,5 @@
 """The final phase: open transactions are ended, sentinels sent, both topics drained under both isolation levels,
-evidence copied, and every replica of the topic read as leader.
+evidence copied, and every replica of both topics read as leader.
 
 Decides the order. What is not reached in time is recorded, and the checkers judge it. Must not know faults, or how the
 evidence is copied.
@@ -10,28 +10,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from harness.clients.admin import Admin, AdminError, has_full_isrs
+from harness.clients.admin import AdminError, has_full_isrs
 from harness.clients.connection import ClientError, Connection
 from harness.clients.requests import LATEST, list_offset
 from harness.operations.generator import Generator
 from harness.operations.history import FINAL, drain_phase
 from harness.plan.plan import Plan
-from harness.workloads.append_poll.drain import Drain
 from harness.workloads.append_poll.final_phase import settle_s
-from harness.workloads.append_poll.leader_rotation import Rotation, current_leaders
+from harness.workloads.append_poll.leader_rotation import Rotation, Topic, current_leaders
 from harness.workloads.base import Brokers, FinalTools, RunContext
 from harness.workloads.transactions.generators import committed_offsets, ends, sentinels
 
 REQUEST_TIMEOUT_NS = 2_000_000_000
 PAUSE_S = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """One of the two topics: what asks who leads it, and its drain."""
-
-    admin: Admin
-    drain: Drain
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +52,7 @@ class FinalPhase:
         self.run.check()
         rotation = Rotation(
             brokers,
-            self.topic.admin,
-            self.topic.drain,
+            [self.topic, self.out],
             self.run.history,
             self.plan.topic,
             limit_s,

@@ -18,10 +18,11 @@ from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.workloads.append_poll.client import AppendPollClient, ProcessSettings, Shared
 from harness.workloads.append_poll.drain import Drain
+from harness.workloads.append_poll.leader_rotation import Topic
 from harness.workloads.append_poll.workload import CHECKERS as OF_APPEND_POLL
 from harness.workloads.base import Brokers, FinalTools, RunContext, ScriptSender, WorkloadFailed
 from harness.workloads.transactions.client import Left, Settings, TransactionalClient
-from harness.workloads.transactions.final_phase import FinalPhase, Topic
+from harness.workloads.transactions.final_phase import FinalPhase
 from harness.workloads.transactions.generators import load, threads_of
 from harness.workloads.transactions.options import options_of
 from harness.workloads.transactions.plain import PlainClient

@@ -10,13 +10,14 @@ import pytest
 from broker.wire.api import ApiKey
 from broker.wire.records import NewRecord, encode_batch
 from harness.clients.admin import Admin
+from harness.clients.connection import Address
 from harness.clients.router import Cluster, Leader
 from harness.clients.values import encode_value
 from harness.operations.history import History, read_lines
 from harness.plan.plan import TopicPlan
 from harness.workloads.append_poll import drain as drain_module
 from harness.workloads.append_poll.drain import Drain
-from harness.workloads.append_poll.leader_rotation import Rotation, current_leaders
+from harness.workloads.append_poll.leader_rotation import Rotation, Topic, current_leaders
 from tests.integration.harness.fake_broker import FakeBroker
 
 Line = dict[str, object]
@@ -194,7 +195,7 @@ def test_rotation_makes_every_replica_lead_and_drains_it(history: History) -> No
         control = Control({"n1": first, "n2": second})
         admin = Admin(cluster)
         topic = TopicPlan("hw", 1, 2)
-        Rotation(control, admin, make(cluster, history, {0: 2}), history, topic, 10.0).run()
+        Rotation(control, [Topic(admin, make(cluster, history, {0: 2}))], history, topic, 10.0).run()
         admin.close()
     finally:
         first.close()
@@ -207,6 +208,47 @@ def test_rotation_makes_every_replica_lead_and_drains_it(history: History) -> No
         ("drain-n1", "n1", "confluent"),
         ("drain-n2", "n2", "wire"),
         ("drain-n2", "n2", "confluent"),
+    ]
+
+
+def test_rotation_drains_every_topic_from_every_replica(history: History) -> None:
+    """A topic that the run's records are turned into has replicas, too."""
+
+    class Both(Control):
+        """The second topic, on brokers of its own here, is led by whoever leads the first, but for the first round."""
+
+        def elect(self) -> None:
+            super().elect()
+            for broker in out.values():
+                broker.partitions[0].leader = int(self.running[0 if len(self.running) == 2 else -1][1:])
+                broker.partitions[0].isr = [1, 2]
+
+    brokers = {f"n{number}": FakeBroker(broker_id=number) for number in (1, 2)}
+    out = {f"n{number}": FakeBroker("hw-out", broker_id=number) for number in (1, 2)}
+    names = {1: "n1", 2: "n2"}
+    topics = []
+    try:
+        control = Both(brokers)
+        for name, of in (("hw", brokers), ("hw-out", out)):
+            for one in of.values():
+                fill(one, 0, [1, 2, 3])
+            addresses = {number: Address("127.0.0.1", of[node].port) for number, node in names.items()}
+            cluster = Cluster(name, addresses, names)
+            topics.append(Topic(Admin(cluster), make(cluster, history, {0: 2})))
+        incomplete = Rotation(control, topics, history, TopicPlan("hw", 1, 2), 10.0).run()
+    finally:
+        for topic in topics:
+            topic.admin.close()
+        for one in (*brokers.values(), *out.values()):
+            one.close()
+    assert incomplete == 0
+    assert control.calls == ["stop n2", "start n2", "stop n1"]
+    complete = lines(history, "drain-complete")
+    assert [(line["topic"], line["leader"]) for line in complete if line["reader"] == "wire"] == [
+        ("hw", "n1"),
+        ("hw-out", "n1"),
+        ("hw", "n2"),
+        ("hw-out", "n2"),
     ]
 
 
@@ -223,7 +265,7 @@ def test_rotation_broker_that_does_not_stop_is_recorded_and_started_again(
     control = Stubborn({"n1": broker})
     broker.partitions[0].leader = 2
     admin = Admin(both)
-    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 1.0).run()
+    Rotation(control, [Topic(admin, make(both, history, {0: 0}))], history, TopicPlan("hw", 1, 2), 1.0).run()
     admin.close()
     assert control.calls == ["stop n2", "start n2"]
     assert any("survives" in str(line.get("error")) for line in lines(history, "rotation"))
@@ -242,7 +284,7 @@ def test_rotation_broker_that_had_to_be_killed_is_reported_as_a_crash(
     both = Cluster("hw", {1: cluster.addresses[1], 2: cluster.addresses[1]}, {1: "n1", 2: "n2"})
     control = Hanging({"n1": broker, "n2": broker})
     admin = Admin(both)
-    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 1.0).run()
+    Rotation(control, [Topic(admin, make(both, history, {0: 0}))], history, TopicPlan("hw", 1, 2), 1.0).run()
     admin.close()
     told = [(line["node"], line["error"], line["phase"]) for line in lines(history, "crash")]
     assert told[0] == ("n2", "did not end", "drain-n1")
