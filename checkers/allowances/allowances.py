@@ -65,6 +65,12 @@ UNCLEAN = Allowance(
         "nonmonotonic-end": _ALL,
         "torn-transaction": _ALL,
         "committed-lost": _ALL,
+        "at-most-once": _ALL,
+        "at-least-once": _ALL,
+        "resend-offset": _ALL,
+        "duplicate": frozenset({"resent"}),
+        # A lost batch takes what its leader knew of the producer along; it adds no epoch, and no batch before another.
+        "producer-order": frozenset({"back", "refused"}),
         "leader-completeness": _ALL,
         "truncation": _ALL,
         # What such a leader lacks, its followers lack too, whatever was acknowledged; bytes that differ are no loss.

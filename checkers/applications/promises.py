@@ -1,11 +1,16 @@
-"""At-most-once, at-least-once: how often an application's group processed each acknowledged record.
+"""At-most-once, at-least-once: how often an application's group processed each record.
 
-Input grain: one row per (group, value) of a partition that the group consumes: what it processed, and what was
-acknowledged below the offset that it had certainly committed once the load was over (`group-drained`). At-most-once is
-broken by a value that two `process` operations have, whoever they were of: each began only once its commit had come
-out well. At-least-once is broken by an acknowledged value below that offset that none has, unless retention can have
-deleted it: somebody's commit passed over it. What the other way round each promise permits, records that were lost to a
-group or processed again, is counted: `never_processed`, `processed_again`.
+Input grain: one row per (group, value) of a partition that the group consumes: what it processed, and what stands below
+the offset that it had certainly committed once the load was over (`group-drained`). At-most-once is broken by a value
+that was processed twice, whoever processed it, and be it twice in one operation: each began only once its commit had
+come out well. At-least-once is broken by a value below that offset that was not processed, unless retention can have
+deleted it: somebody's commit passed over it. A value stands there that was acknowledged, or that anybody read: nothing
+comes below a committed offset later. What the other way round each promise permits, records that were lost to a group
+or processed again, is counted: `never_processed`, `processed_again`.
+
+An unclean election takes back what consumers had been given: members whose positions lie beyond the new end begin
+anew, or behind records that came in the place of others; and of the offsets topic it takes commits back. Where one
+came first, either promise is beyond what a broker can keep.
 """
 
 from __future__ import annotations
@@ -14,18 +19,32 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
+from checkers.evidence.unclean_elections import attributable
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 AT_MOST, AT_LEAST = "at-most-once", "at-least-once"
+OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def _topic() -> Column:
     return F.regexp_replace("p", r"-\d+$", "").alias("topic")
 
 
+def _taken_back(facts: Facts, by_ns: Column) -> Column:
+    """Of a row with `p`: whether an unclean election of its partition had come by then."""
+    nothing = F.lit(None).cast("bigint")
+    return attributable(facts.unclean, lost_epoch=nothing.cast("int"), from_ns=nothing, to_ns=by_ns)
+
+
+def _commits_taken_back(facts: Facts, by_ns: Column) -> Column:
+    """Whether an unclean election of any partition of the offsets topic had."""
+    since = [one.from_ns for p, found in facts.unclean.items() if p.startswith(f"{OFFSETS_TOPIC}-") for one in found]
+    return by_ns >= F.lit(min(since)) if since else F.lit(False)
+
+
 def promise_checks(facts: Facts) -> Family:
     processed = facts.history.processed.groupBy("group", "promise", "p", "value").agg(
-        F.count_distinct("op").alias("times"),
+        F.count(F.lit(1)).alias("times"),
         F.min(F.struct("invoke_ns", "op", "member")).alias("first"),
         F.max(F.struct("invoke_ns", "op", "member")).alias("last"),
     )
@@ -36,23 +55,32 @@ def promise_checks(facts: Facts) -> Family:
     )
     # A group consumes all partitions of a topic, be it that it has processed nothing of one.
     promises = facts.history.processed.select("group", "promise", _topic()).distinct()
-    acked = expired(
+    told = (
+        (F.col("send.outcome") == "ok")
+        & (F.col("send.acks") != 0)
+        & F.coalesce(~F.col("forgiven"), F.lit(True))
+        & (F.col("send.complete_ns") < F.col("drained_ns"))
+    )
+    owed = expired(
         facts,
-        facts.by_value.where(
-            (F.col("send.outcome") == "ok") & (F.col("send.acks") != 0) & F.coalesce(~F.col("forgiven"), F.lit(True))
-        )
+        facts.by_value.where(F.col("send").isNotNull())
         .join(F.broadcast(ends), on="p", how="inner")
-        .where((F.col("known_offset") < F.col("end")) & (F.col("send.complete_ns") < F.col("drained_ns")))
+        .where((F.col("known_offset") < F.col("end")) & (told | (F.col("n_reads") > 0)))
         .withColumn("offset", F.col("known_offset"))
         .withColumn("sent_ns", F.col("send.invoke_ns")),
     ).select("p", "value", "offset", "sent_ns", "send", "end", "drained_ns", "drained_op", "expired")
     missing = (
-        acked.withColumn("topic", _topic())
+        owed.withColumn("topic", _topic())
         .join(F.broadcast(promises), on="topic", how="inner")
         .join(processed.select("group", "p", "value"), on=["group", "p", "value"], how="left_anti")
         .where(~F.col("expired"))
+        .withColumn("excused", _taken_back(facts, F.col("drained_ns")))
     )
-    twice = processed.where(F.col("times") > 1)
+    again = F.col("last.invoke_ns")
+    twice = processed.where(F.col("times") > 1).withColumn(
+        "excused", _taken_back(facts, again) | _commits_taken_back(facts, again)
+    )
+    kind = F.when(F.col("excused"), F.lit("allowed")).otherwise(F.lit("invalid"))
     found = [
         apply_rules(
             twice,
@@ -69,6 +97,7 @@ def promise_checks(facts: Facts) -> Family:
                         a=F.col("first.member"),
                         b=F.col("last.member"),
                     ),
+                    kind=kind,
                     value=F.col("value"),
                     ops=[F.col("first.op"), F.col("last.op")],
                     from_ns=F.col("first.invoke_ns"),
@@ -83,13 +112,14 @@ def promise_checks(facts: Facts) -> Family:
                     AT_LEAST,
                     F.col("promise") == AT_LEAST,
                     text(
-                        "group {g} never processed value {v}, acknowledged at {p} offset {o}, and had committed {e}",
+                        "group {g} never processed value {v}, which stands at {p} offset {o}, and had committed {e}",
                         g=F.col("group"),
                         v=F.col("value"),
                         p=F.col("p"),
                         o=F.col("offset"),
                         e=F.col("end"),
                     ),
+                    kind=kind,
                     offset=F.col("offset"),
                     value=F.col("value"),
                     ops=[F.col("send.op"), F.col("drained_op")],

@@ -5,6 +5,10 @@ batch were acknowledged at different offsets. Producer order: acknowledged batch
 and sequence; one is acknowledged whose predecessor was certainly never taken; or a batch is refused although it was
 next. Producers with a transactional id are left out of the last: their coordinator raises epochs too. Sequences are
 compared as numbers: no run comes near their wrap-around.
+
+An unclean election may lose a batch that was acknowledged, and what is then known of its producer: a later one stands
+no higher, or is refused, and it may itself be appended once more. Which findings are attributable to one is decided by
+partition, leader epochs and times, as of any loss. It invents no epoch of a producer, and no batch before another.
 """
 
 from __future__ import annotations
@@ -13,15 +17,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, in_log
-from checkers.verdicts.findings import Family, Kind, Rule, apply_rules, figures, text, union
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 RESEND_OFFSET = "resend-offset"
 ORDER = "producer-order"
+BACK, REFUSED = "back", "refused"
+"""Rules of the order that an unclean election can account for."""
 
 
 def producer_checks(facts: Facts) -> Family:
     """Both checkers, and how much they rest on."""
-    batches = producer_batches(facts.history.sends)
+    epochs = facts.by_value.select("p", "value", F.col("epoch").alias("leader_epoch"))
+    batches = producer_batches(facts.history.sends).join(epochs, on=["p", "value"], how="left")
     per_partition = batches.groupBy("p").agg(
         F.count("acked").alias("acknowledged"),
         F.sum(F.when(F.col("n_acked") > 1, F.col("n_acked") - 1)).alias("again"),
@@ -29,7 +36,7 @@ def producer_checks(facts: Facts) -> Family:
         F.sum("n_refused").alias("refused"),
     )
     return Family(
-        union([apply_rules(batches, [_offset_differs()]), *_order(batches, lossy=bool(facts.unclean))]),
+        union([apply_rules(batches, [_offset_differs()]), *_order(batches)]),
         figures(
             per_partition,
             {
@@ -78,6 +85,7 @@ def producer_batches(sends: DataFrame) -> DataFrame:
             F.min(F.when(ok, F.struct("complete_ns", "offset", "op"))).alias("acked"),
             F.min(at).alias("low"),
             F.max(at).alias("high"),
+            F.max(F.when(ok, F.col("complete_ns"))).alias("acked_last_ns"),
             F.min(F.struct("op", "invoke_ns", "error", "complete_ns")).alias("first"),
             F.count(at).alias("n_acked"),
             F.count(F.lit(1)).alias("n_requests"),
@@ -104,20 +112,19 @@ def _offset_differs() -> Rule:
         offset=F.col("high.offset"),
         value=F.col("value"),
         ops=[F.col("low.op"), F.col("high.op")],
-        from_ns=F.col("first.invoke_ns"),
-        to_ns=F.col("acked.complete_ns"),
+        from_ns=F.col("acked.complete_ns"),
+        to_ns=F.col("acked_last_ns"),
+        lost_epoch=F.col("leader_epoch"),
     )
 
 
-def _order(batches: DataFrame, *, lossy: bool) -> list[DataFrame]:
-    """lossy: a leader that was elected unclean may have lost what a producer was acknowledged."""
-    kind: Kind = "allowed" if lossy else "invalid"
+def _order(batches: DataFrame) -> list[DataFrame]:
     of_producer = Window.partitionBy("p", "producer_id").orderBy("producer_epoch", "sequence", "batch")
     placed = batches.where(F.col("acked").isNotNull()).withColumn(
         "above",
-        F.max(F.struct("acked_offset", "batch", "sequence", "producer_epoch")).over(
-            of_producer.rowsBetween(Window.unboundedPreceding, -1)
-        ),
+        F.max(
+            F.struct("acked_offset", "batch", "sequence", "producer_epoch", "acked.complete_ns", "leader_epoch")
+        ).over(of_producer.rowsBetween(Window.unboundedPreceding, -1)),
     )
     back = Rule(
         ORDER,
@@ -133,25 +140,27 @@ def _order(batches: DataFrame, *, lossy: bool) -> list[DataFrame]:
                 a=F.col("above.acked_offset"),
             ),
         ),
-        kind=kind,
+        name=BACK,
         offset=F.col("acked.offset"),
         value=F.col("value"),
         ops=[F.col("above.batch"), F.col("acked.op")],
-        from_ns=F.col("first.invoke_ns"),
+        from_ns=F.col("above.complete_ns"),
         to_ns=F.col("acked.complete_ns"),
+        lost_epoch=F.col("above.leader_epoch"),
+        missed_epoch=F.col("leader_epoch"),
     )
     epoch = ("p", "producer_id", "producer_epoch")
     before = (
         batches.where(F.col("taken"))
         .groupBy(*epoch, F.col("end").alias("sequence"))
-        .agg(F.min(F.struct("acked.complete_ns", "batch")).alias("before"))
+        .agg(F.min(F.struct("acked.complete_ns", "batch", "leader_epoch")).alias("before"))
     )
     followed = (
         batches.withColumn("at_sequence", F.count(F.lit(1)).over(Window.partitionBy(*epoch, "sequence")))
         .withColumn("newest_epoch", F.max("producer_epoch").over(Window.partitionBy("p", "producer_id")))
         .join(before, on=[*epoch, "sequence"], how="left")
     )
-    return [apply_rules(placed, [back]), apply_rules(followed, [_without_predecessor(), *_refused(kind)])]
+    return [apply_rules(placed, [back]), apply_rules(followed, [_without_predecessor(), *_refused()])]
 
 
 def _without_predecessor() -> Rule:
@@ -173,12 +182,12 @@ def _without_predecessor() -> Rule:
     )
 
 
-def _refused(kind: Kind) -> list[Rule]:
+def _refused() -> list[Rule]:
     """A batch's first request, refused though its predecessor was acknowledged before that was sent."""
     plain, error = F.col("transactional_id").isNull(), F.col("first.error")
     next_ = (F.col("before.complete_ns") < F.col("first.invoke_ns")) & (F.col("at_sequence") == 1)
 
-    def refused(when: Column, why: str) -> Rule:
+    def refused(name: str, when: Column, why: str) -> Rule:
         return Rule(
             ORDER,
             plain & when,
@@ -187,18 +196,22 @@ def _refused(kind: Kind) -> list[Rule]:
                 _who(),
                 text(" was refused with {x}, " + why, x=error),
             ),
-            kind=kind,
+            name=name,
             value=F.col("value"),
             ops=[F.col("before.batch"), F.col("first.op")],
-            from_ns=F.col("first.invoke_ns"),
+            from_ns=F.coalesce("before.complete_ns", "first.invoke_ns"),
             to_ns=F.col("first.complete_ns"),
+            lost_epoch=F.col("before.leader_epoch"),
         )
 
     return [
         refused(
-            (error == "OUT_OF_ORDER_SEQUENCE_NUMBER") & next_, "although the batch before it had been acknowledged"
+            REFUSED,
+            (error == "OUT_OF_ORDER_SEQUENCE_NUMBER") & next_,
+            "although the batch before it had been acknowledged",
         ),
         refused(
+            "epoch",
             (error == "INVALID_PRODUCER_EPOCH") & (F.col("producer_epoch") == F.col("newest_epoch")),
             "although nobody sends under a higher epoch",
         ),

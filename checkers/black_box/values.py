@@ -17,6 +17,8 @@ from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text,
 FABRICATED = "fabricated-value"
 ABORTED = "aborted-read"
 DUPLICATE = "duplicate"
+RESENT = "resent"
+"""Rule of `duplicate` that an unclean election can account for."""
 
 
 def value_checks(facts: Facts) -> Family:
@@ -27,7 +29,7 @@ def value_checks(facts: Facts) -> Family:
         F.count_if(F.col("n_reads") > 0).alias("values_read"),
     )
     return Family(
-        union([apply_rules(rows, [_fabricated(), _aborted(), _duplicate()]), _unreadable(facts)]),
+        union([apply_rules(rows, [_fabricated(), _aborted()]), _duplicates(facts), _unreadable(facts)]),
         figures(
             per_partition,
             {
@@ -103,16 +105,49 @@ def _aborted() -> Rule:
     )
 
 
-def _duplicate() -> Rule:
+def _duplicates(facts: Facts) -> DataFrame:
+    """Values at two offsets. `resent`: of a batch that was sent again, whose first place nobody read once another read
+    it elsewhere: what was lost by an unclean election may have been appended once more.
+    """
     low = F.least("min_read_offset", "ack_offset")
     high = F.greatest("max_read_offset", "ack_offset")
-    return Rule(
-        DUPLICATE,
-        F.col("value").isNotNull() & (low != high),
-        text("value {v} stands at {p} offsets {a} and {b}", v=F.col("value"), p=F.col("p"), a=low, b=high),
-        offset=high,
-        value=F.col("value"),
-        ops=[F.col("send.op"), F.col("first_read.read_op"), F.col("highest_read.read_op")],
-        from_ns=F.coalesce("send.invoke_ns", "first_read_ns"),
-        to_ns=F.greatest("first_read_ns", "send.complete_ns"),
+    rows = facts.by_value.where(F.col("value").isNotNull() & (low != high))
+    again_ns, name = F.col("first_read_ns"), F.lit("")
+    if facts.unclean:
+        rows = rows.join(_places(facts, rows), on=["p", "value"], how="left")
+        parted = F.coalesce((F.col("places") == 1) | ((F.col("places") == 2) & F.col("in_turn")), F.lit(False))
+        again_ns = F.coalesce("again_ns", "first_read_ns")
+        name = F.when((F.col("n_sends") > 1) & parted, F.lit(RESENT)).otherwise(F.lit(""))
+    return apply_rules(
+        rows,
+        [
+            Rule(
+                DUPLICATE,
+                F.lit(True),
+                text("value {v} stands at {p} offsets {a} and {b}", v=F.col("value"), p=F.col("p"), a=low, b=high),
+                name=name,
+                offset=high,
+                value=F.col("value"),
+                ops=[F.col("send.op"), F.col("first_read.read_op"), F.col("highest_read.read_op")],
+                from_ns=F.coalesce("send.invoke_ns", "first_read_ns"),
+                to_ns=F.greatest(again_ns, F.col("send.complete_ns")),
+                lost_epoch=F.col("epoch"),
+            )
+        ],
+    )
+
+
+def _places(facts: Facts, rows: DataFrame) -> DataFrame:
+    """(p, value, places, in_turn, again_ns): at how many offsets the value was read; whether the reads at one were over
+    before those at the other began; when those began.
+    """
+    reads = (
+        facts.history.polls.join(F.broadcast(rows.select("p", "value")), on=["p", "value"], how="left_semi")
+        .groupBy("p", "value", "offset")
+        .agg(F.min("invoke_ns").alias("begun_ns"), F.max("complete_ns").alias("over_ns"))
+    )
+    return reads.groupBy("p", "value").agg(
+        F.count(F.lit(1)).alias("places"),
+        (F.min("over_ns") < F.max("begun_ns")).alias("in_turn"),
+        F.max("begun_ns").alias("again_ns"),
     )

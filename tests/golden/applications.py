@@ -45,6 +45,15 @@ def at_most_bad(s: Story) -> None:
     application.drained(4)
 
 
+def at_most_at_once(s: Story) -> None:
+    """One batch has a record twice."""
+    application = _begun(s, AT_MOST)
+    application.poll("a", 2, [3, 4])
+    application.commit("a", 4)
+    application.process("a", [3, 4, 3])
+    application.drained(4)
+
+
 def at_most_unknown(s: Story) -> None:
     """What is committed at the end is not known: somebody may begin below what was processed."""
     _begun(s, AT_MOST).undrained(2)
@@ -74,6 +83,32 @@ def at_least_bad(s: Story) -> None:
     s.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4)])
 
 
+def at_least_unacknowledged(s: Story) -> None:
+    """A record whose send got no response is in the log, as another reader sees, and the group passes over it."""
+    application = _begun(s, AT_LEAST)
+    s.send(5, outcome="info")
+    s.send(6, 5)
+    application.poll("a", 2, [3, 4])
+    application.process("a", [3, 4])
+    application.commit("a", 4)
+    application.poll("b", 5, [6])
+    application.process("b", [6])
+    application.commit("b", 6)
+    application.drained(6)
+    s.poll(0, [(nth, nth + 1) for nth in range(6)])
+
+
+def at_least_unread(s: Story) -> None:
+    """Where nobody read it, it may never have been written: its offset is of a marker, or of nothing."""
+    application = _begun(s, AT_LEAST)
+    s.send(5, outcome="info")
+    application.poll("a", 2, [3, 4])
+    application.process("a", [3, 4])
+    application.commit("a", 4)
+    application.drained(4)
+    s.poll(0, [(nth, nth + 1) for nth in range(4)])
+
+
 def at_least_unknown(s: Story) -> None:
     """The group did not come to the end."""
     application = _begun(s, AT_LEAST)
@@ -84,4 +119,9 @@ def at_least_unknown(s: Story) -> None:
 APPLICATIONS: dict[str, tuple[Tell, Tell, Tell]] = {
     AT_MOST: (at_most_ok, at_most_bad, at_most_unknown),
     AT_LEAST: (at_least_ok, at_least_bad, at_least_unknown),
+}
+MORE_APPLICATIONS: dict[tuple[str, str], Tell] = {
+    (AT_MOST, "bad-at-once"): at_most_at_once,
+    (AT_LEAST, "bad-unacknowledged"): at_least_unacknowledged,
+    (AT_LEAST, "ok-unread"): at_least_unread,
 }

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.golden.applications import APPLICATIONS
+from tests.golden.applications import APPLICATIONS, MORE_APPLICATIONS
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
 from tests.golden.compaction import COMPACTION, MORE_COMPACTION
 from tests.golden.groups import GROUPS, MORE_GROUPS
@@ -34,7 +34,15 @@ def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
     every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS, *COMPACTION)
     main = [(anomaly, case) for anomaly in every for case in CASES]
-    return [*main, *MORE_BLACK_BOX, *MORE_GROUPS, *MORE_WHITE_BOX, *MORE_TRANSACTIONS, *MORE_COMPACTION]
+    return [
+        *main,
+        *MORE_BLACK_BOX,
+        *MORE_GROUPS,
+        *MORE_WHITE_BOX,
+        *MORE_TRANSACTIONS,
+        *MORE_COMPACTION,
+        *MORE_APPLICATIONS,
+    ]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
@@ -51,7 +59,7 @@ def build() -> Iterator[tuple[str, str, Case]]:
             case = case_of(plain_life(f"{anomaly}-{name}", 10 * number))
             change(case)
             yield anomaly, name, case
-    for (anomaly, name), tell in {**MORE_BLACK_BOX, **MORE_GROUPS, **MORE_COMPACTION}.items():
+    for (anomaly, name), tell in {**MORE_BLACK_BOX, **MORE_GROUPS, **MORE_COMPACTION, **MORE_APPLICATIONS}.items():
         story = Story(f"{anomaly}-{name}")
         tell(story)
         yield anomaly, name, Case(story.lines)

@@ -14,7 +14,7 @@ Lines = list[dict[str, Any]]
 
 
 def processed_twice(lines: Lines) -> set[int]:
-    """Values that more than one operation processed."""
+    """Values that were processed more than once."""
     seen: set[int] = set()
     twice: set[int] = set()
     for op in operations(lines):
@@ -25,7 +25,9 @@ def processed_twice(lines: Lines) -> set[int]:
 
 
 def never_processed(lines: Lines) -> set[int]:
-    """Values acknowledged below what the group had committed in the end, and before that was noted, of nobody."""
+    """Values that stand below what the group had committed in the end (acknowledged before that was noted, or read by
+    somebody), of nobody.
+    """
     ops = operations(lines)
     done = {value for op in ops if op.f == "process" for value in op.request["values"]}
     missing: set[int] = set()
@@ -33,11 +35,12 @@ def never_processed(lines: Lines) -> set[int]:
         if line["f"] != "group-drained":
             continue
         for op in ops:
-            home = op.request["topic"], op.request["partition"]
-            if op.f != "send" or op.outcome != "ok" or home != (line["topic"], line["partition"]):
+            if (op.request["topic"], op.request["partition"]) != (line["topic"], line["partition"]):
                 continue
-            assert op.done is not None
-            for nth, value in enumerate(op.request["values"]):
-                if op.response["base_offset"] + nth < line["end"] and op.done < line["time_ns"] and value not in done:
-                    missing.add(value)
+            there: list[tuple[int, int]] = []
+            if op.f == "send" and op.outcome == "ok" and (op.done or 0) < line["time_ns"]:
+                there = [(op.response["base_offset"] + nth, value) for nth, value in enumerate(op.request["values"])]
+            elif op.f == "poll" and op.outcome == "ok":
+                there = [(offset, value) for offset, value, _ in op.records if value is not None]
+            missing |= {value for offset, value in there if offset < line["end"] and value not in done}
     return missing

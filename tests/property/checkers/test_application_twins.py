@@ -28,7 +28,11 @@ def _life(seed: int) -> tuple[str, list[dict[str, Any]]]:
     application = Application(story, promise)
     count = rng.randint(6, 12)
     for nth in range(count):
-        story.send(nth + 1, nth, process=nth)
+        acked = rng.random() < 0.8
+        story.send(nth + 1, nth if acked else None, process=nth, outcome="ok" if acked else "info")
+    if rng.random() < 0.7:
+        # A reader of no group, who shows what is there of what was not acknowledged.
+        story.poll(0, [(nth, nth + 1) for nth in range(count)], process=900, consumer="reader")
     committed = 0
     while committed < count:
         member = rng.choice("abc")
@@ -44,7 +48,7 @@ def _life(seed: int) -> tuple[str, list[dict[str, Any]]]:
             application.process(member, values)
         application.commit(member, end, outcome)
         if promise == "at-most-once" and outcome == "ok":
-            application.process(member, values)
+            application.process(member, values + values[:1] if seed % 2 and rng.random() < 0.1 else values)
         committed = max(committed, end) if took_effect else committed
     if rng.random() < 0.9:
         application.drained(count)

@@ -15,6 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.verdicts.verdict import CheckResult
+from tests.property.checkers.unclean_applications import APPLICATIONS
+from tests.property.checkers.unclean_producers import PRODUCERS
 from tests.support.histories import Story
 from tests.support.judging import Case, invalid, judge_cases
 
@@ -241,6 +243,8 @@ STORIES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "refused-later": (_refused_once_it_had_survived, {"refused-read"}),
     "end-back": (_end_back_with_what_was_lost, set()),
     "end-back-later": (_end_back_with_what_had_survived, {"nonmonotonic-end"}),
+    **PRODUCERS,
+    **APPLICATIONS,
 }
 
 
@@ -265,7 +269,16 @@ def test_story_around_an_unclean_election_is_judged_by_what_that_can_have_cost(
 
 @pytest.mark.parametrize(
     ("name", "checker"),
-    [("refused", "refused-read"), ("end-back", "nonmonotonic-end")],
+    [
+        ("refused", "refused-read"),
+        ("end-back", "nonmonotonic-end"),
+        ("producer-lower", "producer-order"),
+        ("producer-refused", "producer-order"),
+        ("producer-once-more", "resend-offset"),
+        ("producer-once-more", "duplicate"),
+        ("application-replaced", "at-least-once"),
+        ("application-again", "at-most-once"),
+    ],
 )
 def test_end_that_an_unclean_election_took_back_is_counted_as_allowed(
     judged: dict[str, dict[str, CheckResult]], name: str, checker: str

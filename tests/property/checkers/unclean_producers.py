@@ -1,0 +1,124 @@
+"""What idempotent producers see around an unclean election, and whether that can have come of it.
+
+In the language of `test_unclean_stories`: broker 1 leads until broker 2 is elected from outside the ISR under EPOCH, at
+AT_MS. Nothing else tells of leader epochs than the responses of polls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.support.histories import Story
+
+EPOCH = 3
+
+
+def _send(story: Story, at: int, value: int, sequence: int, offset: int | None = None, **how: Any) -> int:
+    """A batch of one record by producer 7, whose request takes a tick."""
+    how = {"producer_epoch": 0, **how}
+    return story.send(
+        value, offset, producer_id=7, sequence=sequence, process=len(story.lines), invoked=at, completed=at + 1, **how
+    )
+
+
+def _refused(story: Story, at: int, value: int, sequence: int, error: str = "OUT_OF_ORDER_SEQUENCE_NUMBER") -> None:
+    _send(story, at, value, sequence, outcome="fail")
+    story.lines[-1]["error"] = error
+
+
+def _read(story: Story, at: int, values: list[int], *written: int, leader_epoch: int) -> None:
+    """written: the epoch of each batch."""
+    story.poll(
+        0, list(enumerate(values)), epoch=leader_epoch, invoked=at, completed=at + 1, process=20, consumer=f"c{at}"
+    )
+    for record, own in zip(story.lines[-1]["records"], written, strict=True):
+        record["epoch"] = own
+
+
+def _begun(story: Story) -> int:
+    """Two batches, acknowledged and read; returns the second one's first request."""
+    _send(story, 10, 1, 0, 0)
+    second = _send(story, 20, 2, 1, 1)
+    _read(story, 30, [1, 2], 0, 0, leader_epoch=0)
+    return second
+
+
+def _lower_once_lost(story: Story) -> None:
+    """The next epoch's first batch stands where a lost one stood."""
+    _begun(story)
+    _send(story, 600, 3, 0, 1, producer_epoch=1)
+    _read(story, 700, [1, 3], 0, EPOCH, leader_epoch=EPOCH)
+
+
+def _lower_before(story: Story) -> None:
+    """All of it before the election, whose leader has both."""
+    _send(story, 10, 1, 0, 0)
+    _send(story, 20, 2, 1, 2)
+    _send(story, 30, 3, 2, 1)
+    for at, leader_epoch in ((40, 0), (700, EPOCH)):
+        _read(story, at, [1, 3, 2], 0, 0, 0, leader_epoch=leader_epoch)
+
+
+def _lower_once_it_had_survived(story: Story) -> None:
+    """Both were written under the epoch that was elected, or a later one."""
+    _send(story, 10, 1, 0, 0)
+    _read(story, 30, [1], 0, leader_epoch=0)
+    _send(story, 600, 2, 1, 2)
+    _send(story, 610, 3, 2, 1)
+    _read(story, 700, [1, 3, 2], 0, EPOCH, EPOCH, leader_epoch=EPOCH)
+
+
+def _refused_once_lost(story: Story) -> None:
+    _begun(story)
+    _refused(story, 600, 3, 2)
+    _read(story, 700, [1], 0, leader_epoch=EPOCH)
+
+
+def _refused_before(story: Story) -> None:
+    _begun(story)
+    _refused(story, 40, 3, 2)
+    _read(story, 700, [1, 2], 0, 0, leader_epoch=EPOCH)
+
+
+def _refused_after_later_batch(story: Story) -> None:
+    """Its predecessor was written by the leader that was elected so."""
+    _begun(story)
+    _send(story, 600, 3, 2, 2)
+    _refused(story, 650, 4, 3)
+    _read(story, 700, [1, 2, 3], 0, 0, EPOCH, leader_epoch=EPOCH)
+
+
+def _epoch_of_nobody(story: Story) -> None:
+    """A leader that has lost something knows of no higher epoch for it."""
+    _begun(story)
+    _refused(story, 600, 3, 2, "INVALID_PRODUCER_EPOCH")
+    _read(story, 700, [1], 0, leader_epoch=EPOCH)
+
+
+def _appended_once_more(story: Story) -> None:
+    """What was lost is sent again; another record had come before it."""
+    second = _begun(story)
+    story.send(9, 1, process=9, invoked=550, completed=551)
+    _send(story, 600, 2, 1, 2, resends=second)
+    _read(story, 700, [1, 9, 2], 0, EPOCH, EPOCH, leader_epoch=EPOCH)
+
+
+def _appended_twice(story: Story) -> None:
+    """The first is still there."""
+    second = _begun(story)
+    _send(story, 600, 2, 1, 2, resends=second)
+    _read(story, 700, [1, 2, 2], 0, 0, EPOCH, leader_epoch=EPOCH)
+
+
+PRODUCERS: dict[str, tuple[Callable[[Story], None], set[str]]] = {
+    "producer-lower": (_lower_once_lost, set()),
+    "producer-lower-before": (_lower_before, {"producer-order", "real-time-order"}),
+    "producer-lower-later": (_lower_once_it_had_survived, {"producer-order", "real-time-order"}),
+    "producer-refused": (_refused_once_lost, set()),
+    "producer-refused-before": (_refused_before, {"producer-order"}),
+    "producer-refused-later": (_refused_after_later_batch, {"producer-order"}),
+    "producer-epoch": (_epoch_of_nobody, {"producer-order"}),
+    "producer-once-more": (_appended_once_more, set()),
+    "producer-twice": (_appended_twice, {"duplicate"}),
+}
