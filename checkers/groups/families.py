@@ -8,6 +8,7 @@ from checkers.groups.fences import fence_checks
 from checkers.groups.generations import generation_checks
 from checkers.groups.owners import owner_checks
 from checkers.groups.registers import register_checks
+from checkers.groups.static_members import static_checks
 from checkers.history.load import History
 from checkers.verdicts.findings import Family
 from checkers.verdicts.jobs import Group
@@ -24,6 +25,7 @@ def of_groups(history: History) -> dict[str, Group]:
             ahead_checks(facts),
             fence_checks(facts),
             generation_checks(facts),
+            static_checks(facts),
         ]
 
     return {"groups": build}

@@ -26,6 +26,7 @@ from checkers.spark.tables import address, read_table, write_table
 ASKED = (
     *("transactional_id", "txn", "producer_id", "producer_epoch", "sequence", "resends", "sources", "commit"),
     *("group", "member", "instance", "generation", "protocol", "rebalance", "partitions", "offsets"),
+    *("session_ms", "rebalance_ms"),
 )
 ANSWERED = ("producer_id", "producer_epoch", "member", "generation", "leader", "protocol", "partitions", "offsets")
 """Fields of an invocation, and of its completion, that stand in the structs `asked` and `answered`."""

@@ -76,6 +76,8 @@ HISTORY_LINE = _struct(
     ("generation", _INT),
     ("protocol", _TEXT),
     ("rebalance", _TEXT),
+    ("session_ms", _LONG),
+    ("rebalance_ms", _LONG),
     ("partitions", T.ArrayType(_TEXT)),
     ("offsets", T.ArrayType(OFFSET)),
     # applications

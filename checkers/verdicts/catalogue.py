@@ -235,6 +235,11 @@ GROUPS = (
             "rebalances": "no group that reads it came to another generation",
         },
     ),
+    _own(
+        "static-member",
+        "A static member that came back within its session lost its place",
+        {"returns": "no static member of a group that reads it came back while nothing else disturbed the group"},
+    ),
 )
 
 PRODUCERS = (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.golden.black_parts import sent
-from tests.support.group_stories import Group
+from tests.support.group_stories import SESSION_MS, Group
 from tests.support.histories import Story
 
 Tell = Callable[[Story], None]
@@ -162,7 +163,7 @@ def generation_ok(s: Story) -> None:
     group.join("b", 2)
     group.ask("heartbeat", member="a", generation=1)
     group.enters("c", 2)
-    group.sync("a", 1, (), node="n2")
+    group.sync("a", 1, node="n2")
     group.ask("heartbeat", member="a", generation=1, node="n2")
     group.ask("heartbeat", member="a", generation=1, outcome="fail", error="ILLEGAL_GENERATION")
 
@@ -193,6 +194,73 @@ def generation_deposed(s: Story) -> None:
     group.join("c", 1, node="n2")
 
 
+def _shared(s: Story) -> Group:
+    """In generation 2 a has the partition, and instance i nothing."""
+    group = _begun(s)
+    group.join("i-1", 2, instance="i")
+    group.join("a", 2, again=True)
+    group.sync("a", 2)
+    group.sync("i-1", 2, (), instance="i")
+    return group
+
+
+def static_ok(s: Story) -> None:
+    """i comes back to its place; and to another generation where b came, and where somebody unknown may have."""
+    group = _shared(s)
+    group.enters("i-2", 2, (), instance="i")
+    group.ask("heartbeat", member="a", generation=2)
+    group.join("b", 3)
+    group.join("i-3", 3, instance="i")
+    group.join("a", 3, again=True)
+    group.sync("a", 3)
+    group.sync("i-3", 3, (), instance="i")
+    group.sync("b", 3, ())
+    group.ask("join", member="", instance=None, outcome="info", error="timeout")
+    group.join("i-4", 4, instance="i")
+
+
+def static_bad(s: Story) -> None:
+    """Its return begins a generation; a joins it as it is told to."""
+    group = _shared(s)
+    now = s.now
+    group.join("i-2", 3, instance="i", invoked=now + 1, completed=now + 9)
+    refused: dict[str, Any] = {"outcome": "fail", "error": "REBALANCE_IN_PROGRESS"}
+    group.ask("heartbeat", member="a", generation=2, invoked=now + 2, completed=now + 3, **refused)
+    group.join("a", 3, again=True, invoked=now + 4, completed=now + 9)
+    group.sync("a", 3)
+    group.sync("i-2", 3, (), instance="i")
+    # And once more, to its place.
+    group.enters("i-3", 3, (), instance="i")
+
+
+def static_share(s: Story) -> None:
+    """It had the partition, and is given nothing."""
+    group = _begun(s)
+    group.enters("i-1", 2, instance="i")
+    group.enters("i-2", 2, (), instance="i")
+
+
+def static_silent(s: Story) -> None:
+    """By then a's session may have ended."""
+    group = _shared(s)
+    s.now += SESSION_MS + 1
+    group.ask("heartbeat", member="i-1", instance="i", generation=2)
+    group.join("i-2", 3, instance="i")
+
+
+def static_elsewhere(s: Story) -> None:
+    """Another node coordinates the group by then: one of them may be deposed."""
+    group = _shared(s)
+    group.ask("heartbeat", member="a", generation=2, node="n2")
+    group.join("i-2", 3, instance="i")
+
+
+def static_left(s: Story) -> None:
+    group = _shared(s)
+    group.ask("leave", member="a", generation=2)
+    group.join("i-2", 3, instance="i")
+
+
 GROUPS: dict[str, tuple[Tell, Tell, Tell]] = {
     "overlapping-owners": (owners_ok, owners_bad, nobody),
     "offset-regression": (regression_ok, regression_bad, nobody),
@@ -200,6 +268,7 @@ GROUPS: dict[str, tuple[Tell, Tell, Tell]] = {
     "commit-ahead": (ahead_ok, ahead_bad, nobody),
     "fenced-commit": (fenced_ok, fenced_bad, ahead_ok),
     "generation": (generation_ok, generation_bad, nobody),
+    "static-member": (static_ok, static_bad, static_left),
 }
 MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("overlapping-owners", "bad-named-alike"): owners_named_alike,
@@ -211,4 +280,7 @@ MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("generation", "bad-deposed"): generation_deposed,
     ("generation", "bad-zombie"): generation_zombie,
     ("generation", "unknown-one"): generation_one,
+    ("static-member", "bad-share"): static_share,
+    ("static-member", "unknown-silent"): static_silent,
+    ("static-member", "unknown-elsewhere"): static_elsewhere,
 }

@@ -10,6 +10,8 @@ from typing import Any
 
 from tests.support.histories import Story
 
+SESSION_MS, REBALANCE_MS = 1000, 2000
+
 
 class Group:
     """Members of one group in a story. Offsets and assignments are of the story's partition 0 where a number stands."""
@@ -37,9 +39,18 @@ class Group:
         self.story.complete(op, outcome, at=completed, **given, **({} if error is None else {"error": error}))
         return op
 
-    def join(self, member: str, generation: int, *, instance: str | None = None, **how: Any) -> int:
+    def join(
+        self, member: str, generation: int, *, instance: str | None = None, again: bool = False, **how: Any
+    ) -> int:
+        """again: by the id that it has."""
         answer = {"member": member, "generation": generation, "leader": member, "protocol": "range"}
-        return self.ask("join", member="", instance=instance, protocol="range", rebalance="eager", answer=answer, **how)
+        asked: dict[str, Any] = {
+            "protocol": "range",
+            "rebalance": "eager",
+            "session_ms": SESSION_MS,
+            "rebalance_ms": REBALANCE_MS,
+        }
+        return self.ask("join", member=member if again else "", instance=instance, answer=answer, **asked, **how)
 
     def sync(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.static_twins import static_member
 from tests.support.twins import Op
 
 _NEVER = 2**62
@@ -161,4 +162,5 @@ GROUP_TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
     "commit-ahead": commit_ahead,
     "fenced-commit": fenced_commit,
     "generation": generation,
+    "static-member": static_member,
 }

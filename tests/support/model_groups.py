@@ -21,10 +21,11 @@ class _State:
 
     generation: int = 0
     members: dict[str, str | None] = field(default_factory=dict)
+    shares: dict[str, tuple[int, ...]] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
 
     def copied(self) -> _State:
-        return _State(self.generation, dict(self.members), dict(self.committed))
+        return _State(self.generation, dict(self.members), dict(self.shares), dict(self.committed))
 
 
 class GroupLife:
@@ -77,6 +78,10 @@ class GroupLife:
         """A new generation of one to three members, some of them static."""
         old = self._now.generation
         self._former += [(member, old, instance) for member, instance in self._now.members.items()]
+        if self._now.members:
+            # Somebody is taken out: without that who comes back would have its place.
+            member, instance = self._member()
+            self._group.ask("leave", member=member, instance=instance, generation=old, node=self._node)
         count = self._rng.randint(1, 3)
         self._now.members = {}
         for nth in range(count):
@@ -94,6 +99,7 @@ class GroupLife:
             return
         for nth, (member, instance) in enumerate(self._now.members.items()):
             mine = tuple(p for p in range(PARTITIONS) if p % len(owners) == nth)
+            self._now.shares[member] = mine
             self._group.sync(member, old + 1, mine, instance=instance, node=self._node)
 
     def _restart(self) -> None:
@@ -106,9 +112,10 @@ class GroupLife:
         new = f"m{self._ids}"
         del self._now.members[member]
         self._now.members[new] = instance
+        self._now.shares[new] = self._now.shares[member]
         self._former.append((member, self._now.generation, instance))
         self._group.join(new, self._now.generation, instance=instance, node=self._node)
-        self._group.sync(new, self._now.generation, (), instance=instance, node=self._node)
+        self._group.sync(new, self._now.generation, self._now.shares[new], instance=instance, node=self._node)
 
     def _poll(self) -> None:
         partition = self._rng.randrange(PARTITIONS)

@@ -118,6 +118,10 @@ class MemberClient:
         match step:
             case "join":
                 fields |= {"protocol": me.protocol_name, "rebalance": me.rebalance}
+                fields |= {
+                    "session_ms": self._settings.session_timeout_ms,
+                    "rebalance_ms": self._settings.rebalance_timeout_ms,
+                }
             case "commit_offsets":
                 fields["generation"] = me.generation if who is None else who.generation
                 fields["offsets"] = offsets_field(me.topic, self._to_commit(who))

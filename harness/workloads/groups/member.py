@@ -26,6 +26,8 @@ COMMITS, READS, ZOMBIES = 0.25, 0.05, 0.04
 ZOMBIES_AWAY = 0.2
 # How often, for each heartbeat that is due, a member leaves, falls silent, or begins anew as another client would.
 LEAVES, SILENCES, RESTARTS = 0.02, 0.02, 0.02
+CALM_RETURNS = 0.15
+"""How often a static member begins anew while nothing else disturbs its group, for each heartbeat that is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Membership:
         return assignors.subscription(self.topic, self.owned if self.rebalance == "cooperative" else ())
 
     def next_step(self, now_ns: int, *, calm: bool) -> Step:
-        """What the member does now. calm: it only reads on and commits."""
+        """What the member does now. calm: it only reads on and commits; a static one may begin anew, too."""
         if calm:
             self.silent_until_ns = self.rejoin_at_ns = 0
         self.committing = None
@@ -88,7 +90,7 @@ class Membership:
         if not self.synced:
             return "sync"
         if now_ns >= self.heartbeat_at_ns:
-            step = None if calm else self._disturbed(now_ns)
+            step = self._returned() if calm else self._disturbed(now_ns)
             self.heartbeat_at_ns = now_ns + HEARTBEAT_NS
             return step or "heartbeat"
         if any(partition not in self.positions for partition in self.owned) or not self.owned:
@@ -124,6 +126,13 @@ class Membership:
             self.begin_anew()
             return "join"
         return None
+
+    def _returned(self) -> Step | None:
+        """A static member that begins anew takes its own place, and its group goes on (KIP-345)."""
+        if self.instance is None or self.rng.random() >= CALM_RETURNS:
+            return None
+        self.begin_anew()
+        return "join"
 
     def remember(self) -> None:
         """Keep who this member is now, as the one that will be a zombie."""

@@ -35,6 +35,7 @@ OF_GROUPS = (
     "commit-ahead",
     "fenced-commit",
     "generation",
+    "static-member",
 )
 CHECKERS = (*OF_THE_LOG, *OF_GROUPS)
 STATIC_EVERY = 3

@@ -66,6 +66,14 @@ def _other_generation(rng: Random, lines: Lines) -> None:
     line["generation"] = max(0, line["generation"] + rng.choice((-2, -1, 1)))
 
 
+def _moved_return(rng: Random, lines: Lines) -> None:
+    """A static member that came back is answered with a generation of its own."""
+    returns = [line for line in lines if line.get("f") == "join" and line["type"] == "invoke" and line.get("instance")]
+    later = [line for line in returns[len(returns) // 2 :] if lines[line["index"] + 1]["type"] == "ok"]
+    if later:
+        lines[rng.choice(later)["index"] + 1]["generation"] += 1
+
+
 def _other_node(rng: Random, lines: Lines) -> None:
     _pick(rng, lines, rng.choice(("fetch_offsets", "commit_offsets", "sync", "join")), "invoke")["node"] = rng.choice(
         ("n1", "n2", "n3")
@@ -81,6 +89,7 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _other_id,
     _other_generation,
     _other_node,
+    _moved_return,
 )
 
 

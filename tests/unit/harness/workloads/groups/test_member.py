@@ -18,9 +18,14 @@ def member(rebalance: Rebalance = "eager", instance: str | None = None, seed: in
     return Membership("g0", "hw", rebalance, instance, 4, 3 * SECOND, Random(seed))
 
 
-def entered(partitions: tuple[int, ...] = (0, 1), rebalance: Rebalance = "eager", seed: int = 1) -> Membership:
+def entered(
+    partitions: tuple[int, ...] = (0, 1),
+    rebalance: Rebalance = "eager",
+    seed: int = 1,
+    instance: str | None = None,
+) -> Membership:
     """Owns the partitions in generation 3, and stands at 5 in each."""
-    one = member(rebalance, seed=seed)
+    one = member(rebalance, instance, seed=seed)
     one.has_joined("m", 3, "m", "range", [("m", assignors.subscription("hw", ()))])
     one.has_synced(partitions, 0)
     one.has_fetched(dict.fromkeys(partitions, 5))
@@ -100,6 +105,12 @@ def test_member_goes_wrong_in_every_way_some_time_and_never_when_it_is_to_be_cal
         calm.add(entered(seed=seed).next_step(SECOND, calm=True))
     assert steps >= {("leave", True), ("fetch_offsets", True), ("join", False), ("heartbeat", False)}
     assert calm == {"heartbeat"}
+
+
+def test_static_member_comes_back_some_time_while_all_is_calm() -> None:
+    static = [entered(seed=seed, instance="i") for seed in range(100)]
+    assert {one.next_step(SECOND, calm=True) for one in static} == {"heartbeat", "join"}
+    assert {one.member for one in static if not one.joined} == {""}
 
 
 def test_silent_member_commits_as_who_it_was_and_nothing_else_of_its_own() -> None:
