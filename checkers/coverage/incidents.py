@@ -13,7 +13,7 @@ from typing import Any
 from checkers.history.faults import Fault
 from checkers.history.run_info import RunInfo
 
-MARKS = ("crash", "heal", "evidence", "logs", "observer", "unavailable")
+MARKS = ("crash", "heal", "evidence", "logs", "observer", "client-lost", "unavailable")
 """Values of `f` that this module reads."""
 
 Marks = Sequence[Mapping[str, Any]]
@@ -29,6 +29,8 @@ def unexplained(marks: Marks) -> list[str]:
             problems.append(f"after the faults: {mark['error']}")
         elif mark["f"] == "observer" and mark["error"]:
             problems.append(f"what observes the run ended before it: {mark['error']}")
+        elif mark["f"] == "client-lost":
+            problems.append(f"the process of a client ended though nothing was to end it: {mark['error']}")
         elif mark["f"] == "logs" and mark["error"]:
             problems.append(f"what {mark['node']} logged after its evidence was copied is not known: {mark['error']}")
         elif mark["kind"] == "nemesis" and mark["f"] == "start" and mark["effects"] is None:

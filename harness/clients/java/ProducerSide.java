@@ -108,7 +108,7 @@ final class ProducerSide {
                 (String) command.get("group"),
                 ((Long) command.get("generation")).intValue(),
                 (String) command.get("member"),
-                Optional.empty());
+                Optional.ofNullable((String) command.get("instance")));
         producer.sendOffsetsToTransaction(consumer.offsets(command), whose);
     }
 

@@ -41,7 +41,10 @@ class Processing(Protocol):
 
 
 class Member:
-    """One consuming thread, whose consumer is closed and opened now and then; implements `ports.Listener`."""
+    """One consuming thread, whose consumer is closed and opened now and then; implements `ports.Listener`.
+
+    given: how many records it was.
+    """
 
     consumer: Consumer
 
@@ -66,6 +69,7 @@ class Member:
         self._since: dict[int, int] = {}
         self._stood: dict[int, int] = {}
         self.uncommitted: dict[int, int] = {}
+        self.given = 0
 
     def consumer_name(self, partition: int | None = None) -> str:
         """As the history has it. partition: under whose present assignment; None for that of the latest callback."""
@@ -164,6 +168,7 @@ class Member:
                     break
                 self._gathered += records
                 self._unsaid += records
+                self.given += len(records)
         finally:
             self._deliver()
 

@@ -233,7 +233,13 @@ class JavaConsumer:
 
     def whose(self) -> object:
         """As of the last answer, since which the application has known of no other."""
-        return {"group": self._clients.settings.group, "member": self.member, "generation": self.generation}
+        settings, number = self._clients.settings, self._clients.number
+        return {
+            "group": settings.group,
+            "member": self.member,
+            "generation": self.generation,
+            "instance": settings.instance(number),
+        }
 
     def seek(self, partition: int, offset: int) -> None:
         try:

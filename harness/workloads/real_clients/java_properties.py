@@ -69,6 +69,7 @@ def of_consumer(settings: Settings, member: int) -> Properties:
     return {
         **_common(settings, f"highwater-member-{member}"),
         "group.id": settings.group,
+        **settings.of_instance(member),
         "session.timeout.ms": options.session_timeout_ms,
         "heartbeat.interval.ms": settings.heartbeat_ms,
         "max.poll.interval.ms": settings.poll_interval_ms,

@@ -14,6 +14,7 @@ CONFLUENT, JAVA, MIXED = "confluent", "java", "mixed"
 CLIENTS = (CONFLUENT, JAVA, MIXED)
 RANGE, COOPERATIVE = "range", "cooperative-sticky"
 SYNC, ASYNC = "sync", "async"
+DYNAMIC, STATIC = "dynamic", "static"
 
 _ALLOWED: dict[str, Allowed] = {
     "promise": OneOf(PROMISES),
@@ -21,6 +22,7 @@ _ALLOWED: dict[str, Allowed] = {
     "java_client": OneOf(VERSIONS),
     "assignor": OneOf((RANGE, COOPERATIVE)),
     "commits": OneOf((SYNC, ASYNC)),
+    "membership": OneOf((DYNAMIC, STATIC)),
     "session_timeout_ms": Whole(1000, 60_000),
     "max_poll_interval_ms": Whole(1000, 600_000),
     "delivery_timeout_ms": Whole(1000, 600_000),
@@ -35,7 +37,8 @@ class Options:
 
     client: `mixed` has producers and members of both libraries in turn, the Java client the odd ones. java_client: its
     version. assignor: of the members; `cooperative-sticky` rebalances cooperatively. commits: whether a
-    member waits for them.
+    member waits for them. membership: `static` members keep their place while they are away for less than a session
+    (KIP-345).
     stall: share of a member's lives in which it polls so late that its group goes on without it. life_s: how long a
     member lives on average before it closes, and begins anew.
     """
@@ -45,6 +48,7 @@ class Options:
     java_client: str = VERSIONS[0]
     assignor: str = RANGE
     commits: str = SYNC
+    membership: str = DYNAMIC
     session_timeout_ms: int = 3000
     max_poll_interval_ms: int = 4000
     delivery_timeout_ms: int = 10_000

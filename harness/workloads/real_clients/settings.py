@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.clients.connection import Address
-from harness.workloads.real_clients.options import AT_MOST_ONCE, EXACTLY_ONCE, Options
+from harness.workloads.real_clients.options import AT_MOST_ONCE, EXACTLY_ONCE, STATIC, Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,15 @@ class Settings:
         """Of the producer of one member, under exactly-once."""
         return f"{self.topic}-app-{member}"
 
+    def instance(self, member: int) -> str | None:
+        """`group.instance.id` of a member; None of a dynamic one."""
+        return f"{self.group}-{member}" if self.options.membership == STATIC else None
+
+    def of_instance(self, member: int) -> dict[str, object]:
+        """The property of a static member, for either library."""
+        instance = self.instance(member)
+        return {} if instance is None else {"group.instance.id": instance}
+
     def _common(self, client_id: str) -> dict[str, object]:
         return {
             "bootstrap.servers": self.servers,
@@ -98,6 +107,7 @@ class Settings:
         return {
             **self._common(f"highwater-member-{member}"),
             "group.id": self.group,
+            **self.of_instance(member),
             "session.timeout.ms": self.options.session_timeout_ms,
             "heartbeat.interval.ms": self.heartbeat_ms,
             "max.poll.interval.ms": self.poll_interval_ms,

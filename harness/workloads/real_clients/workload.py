@@ -92,10 +92,12 @@ class RealClients:
         return RealClientsRun(plan, brokers, run)
 
 
-def idle_readers(acknowledged: Iterable[tuple[str, int]]) -> Sequence[str]:
-    """Of (reader, how many of its records were acknowledged), those without any."""
+def idle_readers(done: Iterable[tuple[str, int]]) -> Sequence[str]:
+    """Of (reader, how many records one of its producers had acknowledged, or one of its members was given), those
+    without any.
+    """
     found: Counter[str] = Counter()
-    for reader, records in acknowledged:
+    for reader, records in done:
         found[reader] += records
     return [reader for reader, records in found.items() if not records]
 
@@ -131,6 +133,7 @@ class RealClientsRun:
         self._reached = Reached()
         self._made: list[Clients] = []
         self._loops: list[tuple[str, ProducerLoop]] = []
+        self._members: list[tuple[str, Member]] = []
         self._numbers = count(1)
         rate = workload.rate * (1 - POLLS_SHARE) / workload.producers
         self._program = client_program(self._options.java_client) if self._options.any_java else None
@@ -165,6 +168,7 @@ class RealClientsRun:
             return Committing(self._options.promise, self._reached)
 
         member = Member(self._settings, number, Process(self._run, clients.reader), processing, clients)
+        self._members.append((clients.reader, member))
         return lambda going: member.run(going, self._load.loaded)
 
     def coordinated(self, kind: str) -> Collection[str]:
@@ -270,10 +274,14 @@ class RealClientsRun:
         take_ids(self._settings, self._plan.workload.consumers)
 
     def _note_idle(self) -> None:
-        """A library of which no record was acknowledged took no part, and the run says nothing of it."""
+        """A library with no record acknowledged, or none handed out, took no part, and the run says nothing of it."""
         for idle in idle_readers((reader, loop.acknowledged) for reader, loop in self._loops):
-            error = f"no record of the {idle} producers was acknowledged"
-            self._run.history.harness("observer", error=error, name="application")
+            self._observed(f"no record of the {idle} producers was acknowledged")
+        for idle in idle_readers((reader, member.given) for reader, member in self._members):
+            self._observed(f"no {idle} member was given a record")
+
+    def _observed(self, error: str) -> None:
+        self._run.history.harness("observer", error=error, name="application")
 
     def close(self) -> None:
         """Close the harness's own connections, and the clients of threads that never began."""

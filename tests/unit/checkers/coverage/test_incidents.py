@@ -50,6 +50,13 @@ def test_unexplained_names_a_fault_that_does_not_say_its_effects() -> None:
     assert incidents.unexplained(said) == ["fault 3 (bitflip) does not say what its effects are"]
 
 
+def test_unexplained_names_the_client_that_ended_by_itself() -> None:
+    said = incidents.unexplained([mark("client-lost", error="the Java client 1: no answer to consumer.commit")])
+    assert said == [
+        "the process of a client ended though nothing was to end it: the Java client 1: no answer to consumer.commit"
+    ]
+
+
 def test_unexplained_names_what_was_not_healed() -> None:
     assert incidents.unexplained([mark("heal", error="n2 paused: no answer"), mark("heal")]) == [
         "after the faults: n2 paused: no answer"

@@ -325,3 +325,13 @@ def test_assignors_of_both_libraries_are_the_same() -> None:
         both = settings(assignor=assignor)
         assert str(of_consumer(both, 0)["partition.assignment.strategy"]).endswith(f".{name}")
         assert both.of_consumer(0)["partition.assignment.strategy"] == assignor
+
+
+def test_static_members_have_one_instance_each_in_both_libraries_and_in_transactions() -> None:
+    dynamic = settings()
+    static = replace(dynamic, options=replace(dynamic.options, membership="static"))
+    assert of_consumer(static, 2)["group.instance.id"] == static.of_consumer(2)["group.instance.id"] == "hw-app-2"
+    assert "group.instance.id" not in {**of_consumer(dynamic, 2), **dynamic.of_consumer(2)}
+    application = JavaClients(static, 2, cast(Program, None), lambda _reason: None)
+    whose = application.consumer(member(Notes())).whose()
+    assert cast(dict[str, object], whose)["instance"] == "hw-app-2"
