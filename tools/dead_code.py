@@ -41,6 +41,7 @@ ALLOWED = (
         "broker/log/config.py", "max_message_bytes", "checked with a topic's other settings; appending reads its text"
     ),
     Allowed("checkers/history/schema.py", "FIGURE", "the shape that verdicts.findings names"),
+    Allowed("checkers/spark/gateway.py", "*convert", "py4j calls it"),
     Allowed("harness/nodes/ssh.py", "missing_host_key", "paramiko calls it"),
     Allowed("harness/nodes/transfer.py", "[gu]name", "tarfile writes them"),
     Allowed("harness/systems/coordination.py", "propagate", "logging reads it"),

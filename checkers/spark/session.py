@@ -15,6 +15,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from checkers.spark.gateway import shorten_calls
+
 QUICK_BYTES = 200_000_000
 """History size below which the short-job settings are used."""
 
@@ -78,6 +80,11 @@ def open_session(
         # Inferred constraints prune nothing here, and cost more than the rest of the optimiser on wide unions.
         .config("spark.sql.constraintPropagation.enabled", "false")
     )
+    if quick:
+        # Every sort and every hash table begins with a page, by default of 16 MB or more, and a job has hundreds.
+        builder = builder.config("spark.buffer.pageSize", "1m")
     if (master or "local").startswith("local"):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    shorten_calls(session)
+    return session
