@@ -31,6 +31,15 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n
 """
 
+# Rules that go through every plan and change none of the checkers', or only what would be read of long tables.
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+_UNUSED = ("EliminateAggregateFilter", "MergeScalarSubqueries", "OptimizeOneRowRelationSubquery")
+_FEWER_RULES = {
+    "spark.sql.optimizer.excludedRules": ",".join(f"{_OPTIMIZER}.{rule}" for rule in _UNUSED),
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+}
+
 
 def open_session(
     master: str | None = None,
@@ -83,6 +92,8 @@ def open_session(
     if quick:
         # Every sort and every hash table begins with a page, by default of 16 MB or more, and a job has hundreds.
         builder = builder.config("spark.buffer.pageSize", "1m")
+        for name, value in _FEWER_RULES.items():
+            builder = builder.config(name, value)
     if (master or "local").startswith("local"):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     session = builder.getOrCreate()
