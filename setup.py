@@ -12,8 +12,11 @@ import sys
 from setuptools import Extension, setup
 
 HOT = {
+    "core": "coordination",
+    "core/group": "commits offsets",
     "core/producers": "guards state transactions",
     "core/replication": "epochs fencing follower isr leader partition purgatory watermark",
+    "core/transaction": "metadata requests",
     "log": "local_log log producers reads swap truncation",
     "log/durability": "durability",
     "log/epochs": "cache checkpoint",
@@ -23,17 +26,21 @@ HOT = {
     "model": "timers",
     "net": "connection loop peer receive send slot",
     "runtime": "replica_manager",
+    "runtime/coordinators": "appends held",
     "runtime/fetch": "follower_progress handler partition_reader response_reader sessions",
     "runtime/follower": "fetch_events fetcher_manager partition_fetch_state replica_fetcher response_processor",
-    "runtime/group": "last_commits",
+    "runtime/group": "hosted_group last_commits offset_handlers records",
     "runtime/produce": "handler",
-    "runtime/replicas": "append append_validation group_commit replica replicas",
+    "runtime/replicas": "append append_validation group_commit replica replicas transaction_gate",
     "runtime/requests": "deadlines dispatch request",
-    "wire": "chunks headers primitives record_batch",
-    "wire/coordinator_records": "scan",
+    "runtime/transaction": "handlers marker_sender markers room state verifier waiting_verifier",
+    "wire": "chunks headers primitives record_batch records",
+    "wire/coordinator_records": "batches scan",
     "wire/messages": "fetch fetch_request fetch_response grouping produce_codec",
 }
-"""What a Produce or Fetch request passes through, and each record of a load of a coordinator, by package."""
+"""What a Produce or Fetch request, an offset commit or a transaction passes through, and each record of a load of a
+coordinator, by package.
+"""
 
 FILES = [f"broker/{package}/{name}.py" for package, names in HOT.items() for name in names.split()]
 

@@ -240,6 +240,7 @@ def test_nothing_is_confirmed_where_nobody_can_be_asked(leader: Leader) -> None:
     assert result(slot)[0] is ErrorCode.NOT_ENOUGH_REPLICAS
 
 
+@pytest.mark.patches
 def test_held_batches_are_bounded(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
     first = transactional("a", PRODUCER)
     monkeypatch.setattr(transaction_gate, "HELD_BYTES_MAX", len(first))
