@@ -163,6 +163,12 @@ class TransactionMetadata:
         state = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
         return self._prepare(self._as_is(now_ms)._replace(state=state, partitions=frozenset()))
 
+    def after_completion(self, completion: Transit, partitions: Collection[TopicPartition], now_ms: int) -> Transit:
+        """The next transaction, to be stored in one batch with the completion that was prepared, and behind it."""
+        return completion._replace(
+            state=TransactionState.ONGOING, partitions=frozenset(partitions), start_ms=now_ms, update_ms=now_ms
+        )
+
     def prepare_dead(self) -> Transit:
         """A tombstone is to be stored; where that succeeds, the caller forgets this id."""
         return self._prepare(self._as_is(self.update_ms)._replace(state=TransactionState.DEAD, partitions=frozenset()))
@@ -220,6 +226,11 @@ class TransactionMetadata:
         self.state = state
         self.pending = None
         self.fence_failed = False
+
+    def completed_and_begun(self, completion: Transit, beginning: Transit) -> None:
+        """The completion and what `after_completion` put behind it are stored: apply both, in that order."""
+        self.completed(completion)
+        self.completed(self._prepare(beginning))
 
     def failed(self) -> None:
         """The prepared change was not stored, or that is not known: the state is the one before."""

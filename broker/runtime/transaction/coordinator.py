@@ -26,6 +26,7 @@ from broker.runtime.coordinators.slices import in_slices
 from broker.runtime.ports import Loop
 from broker.runtime.replicas.ports import ProducerIdSource
 from broker.runtime.replicas.replicas import Replicas
+from broker.runtime.transaction.following import FollowingTransactions
 from broker.runtime.transaction.marker_sender import MarkerSender
 from broker.runtime.transaction.ports import ClusterView
 from broker.runtime.transaction.state import TransactionPartition, record_of
@@ -79,6 +80,7 @@ class TransactionCoordinator:
         self._appends = appends
         self._producer_ids = producer_ids
         self.loop = loop
+        self._following = FollowingTransactions(loop)
 
     # -- who coordinates what --------------------------------------------------------------------------------------
 
@@ -179,7 +181,7 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         done: Done,
     ) -> None:
-        """The transaction writes to these, too."""
+        """The transaction writes to these, too. What begins the next one waits for the end of the last."""
         home = self.find(transactional_id)
         if isinstance(home, ErrorCode):
             done(home)
@@ -187,8 +189,14 @@ class TransactionCoordinator:
         transaction = home.transactions.get(transactional_id)
         change = requests.add_partitions(transaction, producer_id, epoch, partitions, self.wall_ms())
         if transaction is not None and not isinstance(change, ErrorCode):
-            transaction.seen.update(each for each in partitions if self._cluster.has_partition(*each))
+            self._note_seen(transaction, partitions)
+        elif transaction is not None and change is ErrorCode.CONCURRENT_TRANSACTIONS and transaction.state in PREPARED:
+            self._following.hold(home, transaction, partitions, done)
+            return
         self._answer(home, transaction, change, done)
+
+    def _note_seen(self, transaction: TransactionMetadata, partitions: Collection[TopicPartition]) -> None:
+        transaction.seen.update(each for each in partitions if self._cluster.has_partition(*each))
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Collection[TopicPartition]
@@ -268,18 +276,41 @@ class TransactionCoordinator:
         if transit is not None:
             self.markers.send(home, transaction, partial(self._complete, home, transaction, transit))
 
-    def _complete(self, home: TransactionPartition, transaction: TransactionMetadata, transit: Transit) -> None:
-        """Every partition has its marker: store that, again until it is stored."""
+    def _complete(self, home: TransactionPartition, transaction: TransactionMetadata, completion: Transit) -> None:
+        """Every partition has its marker: store that, again until it is stored.
+
+        The next transaction, where it was asked for meanwhile, is stored in the same batch behind it: all or none.
+        """
         if not home.live:
             return
+        id_ = transaction.transactional_id
+        records = [record_of(id_, completion)]
+        following, beginning = self._following.take(transaction), None
+        if following is not None:
+            beginning = transaction.after_completion(completion, following.partitions, self.wall_ms())
+            records.append(record_of(id_, beginning))
 
         def stored(error: ErrorCode, _: Offset) -> None:
             if not home.live:
-                return
+                error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            elif error is not ErrorCode.NONE:
+                logger.info("the end of %r is stored again: %s", transaction, error.name)
+                self.loop.call_later(_RETRY_MS, partial(self._complete, home, transaction, completion))
+            elif following is None or beginning is None:
+                transaction.completed(completion)
+            else:
+                transaction.completed_and_begun(completion, beginning)
+                self._note_seen(transaction, following.partitions)
+            if following is not None:
+                following.done(_ERRORS.get(error, error))
             if error is ErrorCode.NONE:
-                transaction.completed(transit)
-                return
-            logger.info("the end of %r is stored again: %s", transaction, error.name)
-            self.loop.call_later(_RETRY_MS, partial(self._complete, home, transaction, transit))
+                self._go_on(transaction)
 
-        self._appends.add(home.number, [record_of(transaction.transactional_id, transit)], stored)
+        self._appends.add(home.number, records, stored)
+
+    def _go_on(self, transaction: TransactionMetadata) -> None:
+        """With what came while the completion was being stored."""
+        late = self._following.take(transaction)
+        if late is not None:
+            producer = transaction.producer_id, transaction.epoch
+            self.add_partitions(transaction.transactional_id, *producer, late.partitions, late.done)
