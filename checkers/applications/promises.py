@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
 from checkers.evidence.unclean_elections import attributable
+from checkers.history.schema import OFFSETS_TOPIC
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 AT_MOST, AT_LEAST = "at-most-once", "at-least-once"
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def _topic() -> Column:

@@ -12,14 +12,14 @@ all later rounds. So the first round is required by itself.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowances.allowances import ALLOWED_GONE, GONE
 from checkers.black_box.facts import Facts, expired, response_log_start, seen_in
 from checkers.black_box.lost import covered_ranges
 from checkers.evidence.unclean_elections import attributable
-from checkers.verdicts.catalogue import HEALED
+from checkers.verdicts.catalogue import DRAINED, HEALED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DRAIN = "final-drain"
@@ -47,14 +47,38 @@ def believed_drains(facts: Facts) -> DataFrame:
     )
 
 
+def sentinel_end() -> Column:
+    """The offset behind a partition's first acknowledged sentinel; an aggregate of acknowledged rows of by_value.
+
+    The first: a run whose drain did not get to its end writes another one, and drains again.
+    """
+    return F.min(F.when(F.col("send.sentinel"), F.col("ack_offset") + 1)).alias("sentinel_end")
+
+
+def read_by(readings: DataFrame, checker: str) -> DataFrame:
+    """Figures of that checker from readings(p, reader, leader, phase) of a whole partition: which reader read it from
+    which leader, and whether while the healed cluster led.
+    """
+    names = F.array_compact(
+        F.array(
+            F.concat(F.lit(DRAINED), "reader", F.lit(":"), "leader"),
+            F.when(F.col("phase") == CURRENT, F.concat(F.lit(HEALED), "reader")),
+        )
+    )
+    return (
+        readings.select("p", F.explode(names).alias("name"))
+        .distinct()
+        .select(F.lit(checker).alias("checker"), "p", "name", F.lit(1.0).alias("value"))
+    )
+
+
 def drain_checks(facts: Facts) -> Family:
     drains = believed_drains(facts)
     acked = _with_expired(facts, facts.acked)
     ends = acked.groupBy("p").agg(
         F.min("ack_offset").alias("least"),
         F.min(F.when(~F.col("expired"), F.col("ack_offset"))).alias("kept"),
-        # The first: a run whose drain did not get to its end writes another one, and drains again.
-        F.min(F.when(F.col("send.sentinel"), F.col("ack_offset") + 1)).alias("sentinel_end"),
+        sentinel_end(),
     )
     first = F.col("least")
     if facts.expiry is not None:
@@ -91,17 +115,7 @@ def drain_checks(facts: Facts) -> Family:
     )
     good = judged.where("good")
     # What is there is proven by reading all of it; what read_committed shows of it, the checkers of transactions judge.
-    everything = F.col("isolation") == 0
-    names = F.array(
-        F.when(everything, F.concat(F.lit("drained:"), "reader", F.lit(":"), "leader")),
-        F.when(everything & (F.col("phase") == CURRENT), F.concat(F.lit(HEALED), "reader")),
-    )
-    per_reader = (
-        good.select("p", F.explode(names).alias("name"))
-        .where(F.col("name").isNotNull())
-        .distinct()
-        .select(F.lit(DRAIN).alias("checker"), "p", "name", F.lit(1.0).alias("value"))
-    )
+    per_reader = read_by(good.where(F.col("isolation") == 0), DRAIN)
     gone = figures(
         _gone(facts),
         {(DRAIN, GONE): F.nullif("gone", F.lit(0)), (DRAIN, ALLOWED_GONE): F.nullif("allowed_gone", F.lit(0))},

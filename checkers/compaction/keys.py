@@ -16,9 +16,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.black_box.drain import CURRENT
+from checkers.black_box.drain import read_by, sentinel_end
 from checkers.black_box.facts import Facts
-from checkers.verdicts.catalogue import HEALED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LAST, OLD = "last-value", "old-value"
@@ -75,7 +74,7 @@ def key_checks(facts: Facts) -> Family:
         figures(per_partition, {(name, "keys_judged"): F.col("keys") for name in (LAST, OLD)}),
         figures(per_partition, {(LAST, "tombstones_gone"): F.col("tombstones_gone")}),
         figures(cleaned, {(name, "cleaned"): F.col("cleaned") for name in (LAST, OLD)}),
-        _read(readings),
+        read_by(readings, LAST),
     ]
     return Family(_findings(judged), union(named))
 
@@ -90,10 +89,7 @@ def _readings(facts: Facts) -> DataFrame:
         .select("p", "reader", "leader", "phase", "start", "end")
         .distinct()
     )
-    # The first: a run whose drain did not get to its end writes another one, and drains again.
-    sentinels = (
-        facts.acked.where(F.col("send.sentinel")).groupBy("p").agg((F.min("ack_offset") + 1).alias("sentinel_end"))
-    )
+    sentinels = facts.acked.where(F.col("send.sentinel")).groupBy("p").agg(sentinel_end())
     spans = (
         history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok"))
         .groupBy("p", "consumer", "reader", "phase", F.col("node").alias("leader"))
@@ -114,21 +110,6 @@ def _readings(facts: Facts) -> DataFrame:
             & (F.col("end") >= F.col("sentinel_end"))
         )
         .select("p", "consumer", "reader", "phase", "leader", "reading_op", "end", "began_ns", "ended_ns")
-    )
-
-
-def _read(readings: DataFrame) -> DataFrame:
-    """Figures: which reader read from which leader, and whether the healed cluster, as those of `final-drain`."""
-    names = F.array_compact(
-        F.array(
-            F.concat(F.lit("drained:"), "reader", F.lit(":"), "leader"),
-            F.when(F.col("phase") == CURRENT, F.concat(F.lit(HEALED), "reader")),
-        )
-    )
-    return (
-        readings.select("p", F.explode(names).alias("name"))
-        .distinct()
-        .select(F.lit(LAST).alias("checker"), "p", "name", F.lit(1.0).alias("value"))
     )
 
 

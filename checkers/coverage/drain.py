@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from checkers.history.run_info import RunInfo
-from checkers.verdicts.catalogue import HEALED
+from checkers.verdicts.catalogue import DRAINED, HEALED
 from checkers.verdicts.verdict import Row
 
 BY_KEYS = "last-value"
@@ -49,6 +49,6 @@ def drain_gaps(
         for broker in assigned:
             node = names.get(broker, f"broker {broker}")
             for reader, who in _READERS:
-                if (p, f"drained:{reader}:{node}") not in drained:
+                if (p, f"{DRAINED}{reader}:{node}") not in drained:
                     gaps.append(f"drain of {p}: {who} did not read it to the end with {node} as leader")
     return gaps

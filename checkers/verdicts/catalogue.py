@@ -13,8 +13,10 @@ from typing import Literal
 Group = Literal["black-box", "white-box", "coverage"]
 Source = Literal["history", "events", "segments", "zookeeper"]
 
-HEALED = "healed:"
-"""Figure of final-drain, with a reader's name behind it: it read the healed cluster to its end before the rotation."""
+DRAINED, HEALED = "drained:", "healed:"
+"""Figures of what judges readings: behind the first a reader and, after a colon, the leader from which it read all;
+behind the second a reader that read the healed cluster to its end before the rotation.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
 from checkers.history.load import History
+from checkers.history.schema import OFFSETS_TOPIC
 from checkers.history.transactions import ABORTED, COMMITTED, transactions_table
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 SEQUENCE = "producer-sequence"
 OPEN = "open-transaction"
 
-_OFFSETS = "__consumer_offsets-"
 _WRAP = 2**31
 """Sequences go on with 0 after 2^31 - 1."""
 
@@ -82,7 +82,7 @@ def _who() -> Column:
 def _sequences(batches: DataFrame, starts: DataFrame) -> DataFrame:
     along = Window.partitionBy("node", "p", "producer_id").orderBy("file", "file_position")
     stepped = (
-        batches.where(~F.col("control") & (F.col("base_sequence") >= 0) & ~F.col("p").startswith(_OFFSETS))
+        batches.where(~F.col("control") & (F.col("base_sequence") >= 0) & ~F.col("p").startswith(f"{OFFSETS_TOPIC}-"))
         .withColumn("before", F.lag(F.struct("producer_epoch", "base_sequence", "records", "base")).over(along))
         .join(F.broadcast(starts), on=["node", "p"], how="left")
     )
