@@ -18,22 +18,20 @@ class BuildFailed(Exception):
 
 def build_step(what: str, argv: Sequence[str], folder: Path, timeout_s: float, *, tries: int = 1) -> None:
     """Run it in that folder. what: the tool's name in an error. tries: how often at most, while it exits with an error;
-    each has the whole time. Raises BuildFailed with what the last said.
+    one that does not end is not tried again. Raises BuildFailed with what the last said.
     """
     for left in reversed(range(tries)):
-        try:
-            _once(what, argv, folder, timeout_s)
-        except BuildFailed:
-            if not left:
-                raise
-            time.sleep(PAUSE_S)
-        else:
+        done = _run(what, argv, folder, timeout_s)
+        if done.returncode == 0:
             return
+        if not left:
+            raise BuildFailed(f"{what} exited {done.returncode}: {done.stdout[-_TAIL:]}")
+        time.sleep(PAUSE_S)
 
 
-def _once(what: str, argv: Sequence[str], folder: Path, timeout_s: float) -> None:
+def _run(what: str, argv: Sequence[str], folder: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
+        return subprocess.run(
             argv,
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -45,5 +43,3 @@ def _once(what: str, argv: Sequence[str], folder: Path, timeout_s: float) -> Non
         )
     except subprocess.TimeoutExpired:
         raise BuildFailed(f"{what} did not end within {timeout_s:g} s") from None
-    if done.returncode != 0:
-        raise BuildFailed(f"{what} exited {done.returncode}: {done.stdout[-_TAIL:]}")

@@ -112,9 +112,8 @@ class Transforming:
 
     def _send(self, producer: Transactional, record: Record, value: int, of_it: Mapping[str, object]) -> None:
         out, output = self._settings.out, OUTPUTS_FROM + next(self._numbers)
-        fields = {"values": [output], "acks": -1, "sentinel": False, "in_order": True}
-        fields |= {**of_it, "sources": [value]}
-        begun = self._process.invoke("send", (out, record.partition), fields)
+        of_record = {"values": [output], "acks": -1, "sentinel": False, "in_order": True, "sources": [value]}
+        begun = self._process.invoke("send", (out, record.partition), {**of_record, **of_it})
         self._open[begun.op] = begun
         producer.send(
             begun.op, record.partition, encode_value(output, out, record.partition, self._settings.record_bytes)

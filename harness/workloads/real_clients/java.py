@@ -24,7 +24,6 @@ from harness.clients.values import parse_value
 from harness.operations import outcomes
 from harness.workloads.real_clients import java_properties
 from harness.workloads.real_clients.java_properties import CALL_S
-from harness.workloads.real_clients.options import AT_MOST_ONCE
 from harness.workloads.real_clients.ports import CallFailed, ClientLost, Consumer, Listener, OnDelivery, Record
 from harness.workloads.real_clients.settings import Settings
 
@@ -132,7 +131,7 @@ class JavaSender:
         self._clients = clients
         self._on_delivery = on_delivery
         self._topic = clients.settings.topic
-        self._retries = clients.settings.options.promise != AT_MOST_ONCE
+        self._retries = clients.settings.idempotent
         self.broken = False
         clients.listen({"delivered": self._delivered, "failed": self._failed})
         clients.opened("producer.open", properties=java_properties.of_producer(clients.settings, clients.number))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.workloads.real_clients.options import AT_MOST_ONCE
 from harness.workloads.real_clients.ports import BATCH
 from harness.workloads.real_clients.settings import Settings
 
@@ -41,11 +40,11 @@ def _of_any_producer(settings: Settings, client_id: str, delivery_ms: int) -> di
 
 def of_producer(settings: Settings, number: int) -> Properties:
     """A plain producer: without retries under at-most-once, else idempotent."""
-    once = settings.options.promise == AT_MOST_ONCE
-    delivery_ms = settings.request_timeout_ms if once else settings.options.delivery_timeout_ms
+    delivery_ms = settings.options.delivery_timeout_ms if settings.idempotent else settings.request_timeout_ms
     return {
         **_of_any_producer(settings, f"highwater-producer-{number}", delivery_ms),
-        **({"retries": 0, "enable.idempotence": False} if once else {"enable.idempotence": True}),
+        "enable.idempotence": settings.idempotent,
+        **({} if settings.idempotent else {"retries": 0}),
         "acks": str(settings.acks),
         # One partition whose leader is not known keeps those behind it waiting: not for long.
         "max.block.ms": 1000,

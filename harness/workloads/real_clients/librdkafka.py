@@ -13,7 +13,6 @@ from typing import Any
 from harness.clients.values import parse_value
 from harness.operations import outcomes
 from harness.operations.op import Outcome
-from harness.workloads.real_clients.options import AT_MOST_ONCE
 from harness.workloads.real_clients.ports import (
     CallFailed,
     Consumer,
@@ -85,7 +84,7 @@ class LibrdkafkaSender:
 
         self._topic = settings.topic
         self._on_delivery = on_delivery
-        self._retries = settings.options.promise != AT_MOST_ONCE
+        self._retries = settings.idempotent
         self.broken = False
         self._producer: Any = Producer(settings.of_producer(number))
 

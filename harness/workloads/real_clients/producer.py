@@ -83,8 +83,8 @@ class ProducerLoop:
         partition = self._rng.choice(free)
         value, topic = self._next_value, self._settings.topic
         self._next_value += 1
-        fields = {"values": [value], "acks": self._settings.acks, "sentinel": False}
-        fields["in_order"] = self._settings.in_order
+        settings = self._settings
+        fields = {"values": [value], "acks": settings.acks, "sentinel": False, "in_order": settings.idempotent}
         begun = self._process.invoke("send", (topic, partition), fields)
         self._open[begun.op] = begun
         self._waiting[partition] += 1

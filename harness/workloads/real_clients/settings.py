@@ -42,8 +42,8 @@ class Settings:
         return max(self.options.session_timeout_ms, self.options.max_poll_interval_ms)
 
     @property
-    def in_order(self) -> bool:
-        """Whether plain producers promise the order of what they have under way: idempotent ones do."""
+    def idempotent(self) -> bool:
+        """Whether plain producers are: they repeat requests, and promise the order of what they have under way."""
         return self.options.promise != AT_MOST_ONCE
 
     @property
@@ -79,9 +79,8 @@ class Settings:
 
     def of_producer(self, number: int) -> dict[str, object]:
         """A plain producer: without retries under at-most-once, else idempotent."""
-        once = not self.in_order
-        retries: dict[str, object] = {"retries": 0} if once else {"enable.idempotence": True}
-        del_ms = self.request_timeout_ms if once else self.options.delivery_timeout_ms
+        retries: dict[str, object] = {"enable.idempotence": True} if self.idempotent else {"retries": 0}
+        del_ms = self.options.delivery_timeout_ms if self.idempotent else self.request_timeout_ms
         return {
             **self._common(f"highwater-producer-{number}"),
             **retries,

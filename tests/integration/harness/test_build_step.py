@@ -32,3 +32,9 @@ def test_tool_that_fails_is_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
         build_step("the tool", argv, tmp_path, 60, tries=2)
     build_step("the tool", argv, tmp_path, 60, tries=2)
     assert (tmp_path / "tried").read_text() == "x\nx\nx\n"
+
+
+def test_tool_that_does_not_end_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "PAUSE_S", -1.0)  # no pause can be so long
+    with pytest.raises(BuildFailed, match="did not end"):
+        build_step("the tool", ["sleep", "60"], tmp_path, 0.05, tries=3)
