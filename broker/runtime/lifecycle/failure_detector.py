@@ -35,7 +35,7 @@ _EVIDENCE_TIMEOUT_MS = 250.0
 _ROUND_MS = 20.0
 _QUICK_ROUNDS = 40
 _ROUND_MAX_MS = 500.0
-_ANSWER_MS = 20.0
+_ANSWER_MS = _ROUND_MS
 """For so long a broker that is asked may wait for what its own link is about to show: until the next round."""
 _LOOK_AGAIN_MS = 1.0
 _DOUBT_MAX_MS = 1000.0

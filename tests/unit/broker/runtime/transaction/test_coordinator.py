@@ -1,143 +1,24 @@
-"""A coordinator of transactions over appends that a test settles, with markers that it writes when told."""
+"""What a coordinator of transactions answers and stores, from a producer's id to the completion, and its successor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-
 import pytest
 
-from broker.config.settings import Settings
 from broker.core.coordination import partition_of
 from broker.core.transaction.metadata import TransactionMetadata
-from broker.core.transaction.producer_ids import Claimed
 from broker.core.transaction.states import TransactionState
 from broker.model.ids import TopicPartition
-from broker.runtime.transaction.coordinator import TransactionCoordinator
 from broker.runtime.transaction.housekeeping import TransactionHousekeeping
-from broker.runtime.transaction.state import TransactionPartition
 from broker.wire.coordinator_records.scan import read_batch
-from broker.wire.coordinator_records.transaction_log import TransactionLogValue
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import read_header
-from broker.wire.records import NewRecord, encode_batch
-from tests.support.fake_loop import FakeLoop
-from tests.support.transaction_parts import STATE_0, FakeAppends, FakeCluster
+from tests.support.coordinating import TIMEOUT_MS, Coordinating
+from tests.support.coordinating import here as here
+from tests.support.transaction_parts import STATE_0
 from tests.support.transactional_ids import P0, P1
 from tests.support.transactions import end_marker
 
 S = TransactionState
-TIMEOUT_MS = 60_000
-
-
-class HeldMarkers:
-    """Markers that are written when the test says so."""
-
-    def __init__(self) -> None:
-        self.jobs: list[tuple[TransactionMetadata, Callable[[], None]]] = []
-
-    def send(self, home: TransactionPartition, transaction: TransactionMetadata, done: Callable[[], None]) -> None:
-        self.jobs.append((transaction, done))
-
-    def write(self) -> None:
-        """All of the oldest."""
-        transaction, done = self.jobs.pop(0)
-        for partition in list(transaction.partitions):
-            transaction.marker_written(partition)
-        done()
-
-
-class Ids:
-    def __init__(self) -> None:
-        self.next_id = 100
-
-    def next_producer_id(self, on_id: Callable[[int], None], on_failure: Callable[[str], None]) -> None:
-        self.next_id += 1
-        on_id(self.next_id)
-
-
-class Coordinating:
-    """Broker 1, coordinator of the only partition of `__transaction_state`."""
-
-    def __init__(self, stored: FakeAppends | None = None) -> None:
-        self.loop = FakeLoop()
-        self.wall_ms = 1_000_000
-        self.appends = FakeAppends()
-        self.markers = HeldMarkers()
-        self.cluster = FakeCluster({STATE_0: 1, P0: 2})
-        settings = Settings.parse({"zookeeper.connect": "zk:2181", "transactional.id.expiration.ms": "500000"})
-        self.coordinator = TransactionCoordinator(
-            settings.transactions,
-            None,  # type: ignore[arg-type]
-            self.cluster,
-            self.appends,  # type: ignore[arg-type]
-            Ids(),
-            self.loop,
-            lambda: self.wall_ms,
-        )
-        self.coordinator.markers = self.markers  # type: ignore[assignment]
-        self.home = TransactionPartition(0, self.coordinator._on_loaded)
-        self.found: TransactionPartition | ErrorCode = self.home
-        self.coordinator.partitions.find = lambda partition: self.found  # type: ignore[method-assign]
-        self.coordinator.partitions.ready = lambda: iter([(0, self.home)])  # type: ignore[method-assign]
-        if stored is not None and stored.stored:
-            batch = memoryview(bytearray(encode_batch(stored.stored, timestamps=1)))
-            self.home.take(read_batch(read_header(batch), batch))
-        while not self.home.bring_up():
-            pass
-        self.home.loaded()
-
-    def successor(self) -> Coordinating:
-        """Another broker that loads what this one stored."""
-        self.home.unload()
-        return Coordinating(self.appends)
-
-    def init(self, claim: Claimed | None = None, timeout_ms: int = TIMEOUT_MS, id_: str = "tx") -> list[object]:
-        """(error, producer id, epoch), once it is there."""
-        answers: list[object] = []
-        self.coordinator.init_producer(id_, timeout_ms, claim, lambda *answer: answers.append(answer))
-        return answers
-
-    def started(self) -> tuple[int, int]:
-        """A producer that has its id and epoch."""
-        answers = self.init()
-        self.appends.settle()
-        (answer,) = answers
-        assert isinstance(answer, tuple)
-        assert answer[0] is ErrorCode.NONE
-        return answer[1], answer[2]
-
-    def add(self, producer: tuple[int, int], *partitions: TopicPartition) -> list[ErrorCode]:
-        answers: list[ErrorCode] = []
-        self.coordinator.add_partitions("tx", *producer, partitions, answers.append)
-        return answers
-
-    def end(self, producer: tuple[int, int], commit: bool = True) -> list[ErrorCode]:
-        answers: list[ErrorCode] = []
-        self.coordinator.end("tx", *producer, commit, answers.append)
-        return answers
-
-    def opened(self, *partitions: TopicPartition) -> tuple[int, int]:
-        """A producer with an open transaction."""
-        producer = self.started()
-        self.add(producer, *(partitions or (P0,)))
-        self.appends.settle()
-        return producer
-
-    def verified(self, producer: tuple[int, int], partitions: Collection[TopicPartition]) -> list[ErrorCode]:
-        return list(self.coordinator.verify("tx", *producer, partitions).values())
-
-    @property
-    def label(self) -> str:
-        return self.state.kafkas_name
-
-    @property
-    def state(self) -> TransactionState:
-        return self.home.transactions["tx"].state
-
-
-@pytest.fixture
-def here() -> Coordinating:
-    return Coordinating()
 
 
 def test_transaction_from_the_first_request_to_the_completion(here: Coordinating) -> None:
@@ -207,112 +88,6 @@ def test_completion_is_stored_until_it_is(here: Coordinating) -> None:
         here.loop.advance(100)
     here.appends.settle()
     assert here.state is S.COMPLETE_COMMIT
-
-
-def states_of(stored: list[NewRecord]) -> list[TransactionState]:
-    """Of a transactional id, as its records follow each other."""
-    return [S(TransactionLogValue.decode(record.value).transaction_status) for record in stored if record.value]
-
-
-@pytest.mark.parametrize("commit", [True, False])
-def test_next_transaction_begins_with_the_completion_of_the_last(here: Coordinating, commit: bool) -> None:
-    producer = here.opened(P0)
-    here.end(producer, commit)
-    here.appends.settle()
-    added = here.add(producer, P1, P0)
-    assert (added, here.appends.waiting) == ([], []), "it waits for the markers"
-    assert here.add(producer, P1) == [ErrorCode.CONCURRENT_TRANSACTIONS], "one waits, no more"
-    here.wall_ms += 7
-    here.markers.write()
-    assert (added, len(here.appends.waiting)) == ([], 1), "both changes are in one batch"
-    assert here.verified(producer, [P1]) == [ErrorCode.CONCURRENT_TRANSACTIONS]
-    here.appends.settle()
-    assert added == [ErrorCode.NONE]
-    ended = S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT
-    assert states_of(here.appends.stored)[-2:] == [ended, S.ONGOING]
-    transaction = here.home.transactions["tx"]
-    assert (transaction.state, transaction.partitions, transaction.seen) == (S.ONGOING, {P0, P1}, {P0})
-    assert (transaction.start_ms, transaction.pending) == (here.wall_ms, None)
-    there = here.successor()
-    assert (there.state, there.home.transactions["tx"].partitions) == (S.ONGOING, {P0, P1})
-    here.loop.advance(1000)
-    assert added == [ErrorCode.NONE], "answered once"
-
-
-def test_next_transaction_that_comes_while_the_completion_is_stored_begins_behind_it(here: Coordinating) -> None:
-    producer = here.opened(P0)
-    here.end(producer)
-    here.appends.settle()
-    here.markers.write()
-    added = here.add(producer, P1)
-    assert added == []
-    here.appends.settle()
-    assert (added, here.label) == ([], "CompleteCommit")
-    here.appends.settle()
-    assert (added, here.state) == ([ErrorCode.NONE], S.ONGOING)
-    assert here.home.transactions["tx"].partitions == {P1}
-
-
-def test_next_transaction_waits_a_tenth_of_a_second_for_the_markers(here: Coordinating) -> None:
-    producer = here.opened(P0)
-    here.end(producer)
-    here.appends.settle()
-    added = here.add(producer, P1)
-    here.loop.advance(99)
-    assert added == []
-    here.loop.advance(2)
-    assert added == [ErrorCode.CONCURRENT_TRANSACTIONS]
-    here.markers.write()
-    here.appends.settle()
-    assert (added, here.label) == ([ErrorCode.CONCURRENT_TRANSACTIONS], "CompleteCommit")
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
-    ],
-)
-def test_next_transaction_is_refused_where_the_completion_is_not_stored(
-    here: Coordinating, error: ErrorCode, told: ErrorCode
-) -> None:
-    producer = here.opened(P0)
-    here.end(producer)
-    here.appends.settle()
-    added = here.add(producer, P1)
-    here.markers.write()
-    here.appends.settle(error)
-    assert (added, here.label) == ([told], "PrepareCommit")
-    here.loop.advance(100)
-    here.appends.settle()
-    assert (here.label, states_of(here.appends.stored)[-1]) == ("CompleteCommit", S.COMPLETE_COMMIT)
-    assert here.add(producer, P1) == []
-    here.appends.settle()
-    assert here.home.transactions["tx"].partitions == {P1}
-
-
-@pytest.mark.parametrize("staged", [True, False])
-def test_next_transaction_is_answered_where_its_coordinator_ends_meanwhile(here: Coordinating, staged: bool) -> None:
-    producer = here.opened(P0)
-    here.end(producer)
-    here.appends.settle()
-    added = here.add(producer, P1)
-    if staged:
-        here.markers.write()
-    there = here.successor()
-    if staged:
-        here.appends.settle(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    here.loop.advance(101)
-    assert added == [ErrorCode.NOT_COORDINATOR]
-    assert there.state is S.PREPARE_COMMIT
-
-
-def test_fenced_producer_begins_nothing_while_its_transaction_is_aborted(here: Coordinating) -> None:
-    old = here.opened()
-    here.init()
-    here.appends.settle()
-    assert here.add(old, P1) == [ErrorCode.PRODUCER_FENCED]
 
 
 @pytest.mark.guarantee("transactions")
