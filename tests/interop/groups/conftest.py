@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -26,6 +27,14 @@ SETTINGS = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with running_cluster(tmp_path_factory.mktemp("cluster"), settings=SETTINGS) as running:
         yield running
+
+
+@pytest.fixture
+def kcat() -> str:
+    found = shutil.which("kcat")
+    if found is None:
+        pytest.skip("needs kcat on the PATH")
+    return found
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
@@ -12,14 +11,6 @@ from tests.support.brokers import Cluster
 from tests.support.group_members import await_members, fresh
 
 pytestmark = pytest.mark.guarantee("K1", "group-rules")
-
-
-@pytest.fixture
-def kcat() -> str:
-    found = shutil.which("kcat")
-    if found is None:
-        pytest.skip("needs kcat on the PATH")
-    return found
 
 
 def command(kcat: str, cluster: Cluster, group: str, topic: str, *options: str) -> list[str]:

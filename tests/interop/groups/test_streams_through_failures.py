@@ -8,7 +8,6 @@ its process ends, is seen through the kill of a coordinator in test_coordinator.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from tests.support.franz_go import franz as franz
 from tests.support.group_members import Member, Sender, fresh
 from tests.support.kafka_jars import newest_classpath as newest_classpath
 from tests.support.kafka_tools import Tools
+from tests.support.zookeeper import _die_with_parent
 
 pytestmark = [
     pytest.mark.nightly,
@@ -53,7 +53,11 @@ class Process:
         self.values: set[bytes] = set()
         self._value_of = value_of
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=_die_with_parent,
         )
         assert self._process.stdin is not None
         self._process.stdin.write(said)
@@ -94,14 +98,6 @@ def _field(line: bytes, name: str) -> bytes | None:
 
 def plain(line: bytes) -> bytes | None:
     return None if line.startswith(b"failed:") else line
-
-
-@pytest.fixture
-def kcat() -> str:
-    found = shutil.which("kcat")
-    if found is None:
-        pytest.skip("needs kcat on the PATH")
-    return found
 
 
 @pytest.fixture
