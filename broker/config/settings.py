@@ -13,15 +13,12 @@ from typing import Any
 
 from broker.config.table import BY_NAME, IDLE_SETTINGS, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
 from broker.config.transactions import TransactionSettings
-from broker.wire.compression import CodecMissing, Compression, check_installed
+from broker.config.values import ConfigError, convert, given_or_default
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
 _THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
 _RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3}){0,2}(-IV\d{1,3})?")
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
-_BITS = {"int": 32, "long": 64}
 _LONG_MAX = 2**63 - 1
-COMPRESSION_TYPE = "compression.type"
 _NO_COPIES = "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
 _KAFKAS_REFUSALS = {
     "remote.storage.enable": "Tiered Storage functionality is disabled in the broker. "
@@ -29,10 +26,6 @@ _KAFKAS_REFUSALS = {
     "remote.log.copy.disable": _NO_COPIES,
     "remote.log.delete.on.disable": _NO_COPIES,
 }
-
-
-class ConfigError(ValueError):
-    """A setting is missing, unknown where it must be known, or has a value that cannot work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +125,7 @@ class Settings:
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> Settings:
         """Raises ConfigError at the first setting that cannot work."""
-        values: dict[str, Any] = {name: _value(setting, properties) for name, setting in BY_NAME.items()}
+        values: dict[str, Any] = {name: given_or_default(setting, properties) for name, setting in BY_NAME.items()}
         get = values.__getitem__
         if not get("zookeeper.connect"):
             raise ConfigError(
@@ -193,7 +186,7 @@ def validate_topic_config(name: str, value: str) -> None:
     if setting is None:
         _validate_inert(name, value)
         return
-    _convert(name, setting, value)
+    convert(name, setting, value)
     if name.endswith(".replication.throttled.replicas") and not _THROTTLED_REPLICAS.match(value.strip()):
         raise ConfigError(
             f"Invalid value [{value.strip()}] for configuration {name}: {name} must be the literal '*' or a list of "
@@ -211,7 +204,7 @@ def _validate_inert(name: str, value: str) -> None:
             raise ConfigError(f"{name}={value!r}: must be a release of Kafka from 0.11.0 on, since {inert.because}")
         return
     least = None if inert.accepted or inert.kind != "long" else int(inert.default)
-    plain = str(_convert(name, Setting(name, inert.kind, None, least), value)).lower()
+    plain = str(convert(name, Setting(name, inert.kind, None, least), value)).lower()
     if inert.accepted and plain not in inert.accepted:
         if name in _KAFKAS_REFUSALS:
             raise ConfigError(_KAFKAS_REFUSALS[name])
@@ -231,7 +224,7 @@ def validate_broker_config(name: str, value: str) -> None:
     setting = BY_NAME.get(name) or IDLE_SETTINGS.get(name)
     if setting is None:
         raise ConfigError(f"{name} is no setting of a broker")
-    _convert(name, setting, value)
+    convert(name, setting, value)
 
 
 def retake_topic_defaults(settings: Settings, dynamic: Mapping[str, str]) -> Settings:
@@ -270,80 +263,6 @@ def topic_text(overrides: Mapping[str, str], settings: Settings, name: str) -> s
 def topic_bool(overrides: Mapping[str, str], settings: Settings, name: str) -> bool:
     """A topic's boolean setting, resolved like `topic_int`."""
     return overrides.get(name, settings.topic_defaults[name]).strip().lower() == "true"
-
-
-def _value(setting: Setting, properties: Mapping[str, str]) -> Any:
-    text = properties.get(setting.name)
-    if text is None or (not text.strip() and setting.kind != "str"):
-        return setting.default
-    return _convert(setting.name, setting, text)
-
-
-def _convert(name: str, setting: Setting, text: str) -> object:
-    text = text.strip()
-    if setting.kind == "list":
-        items = [item.strip() for item in text.split(",") if item.strip()]
-        if setting.choices is not None and (not items or set(items) - set(setting.choices)):
-            wrong = next((item for item in items if item not in setting.choices), "")
-            raise _invalid(name, wrong, f"String must be one of: {', '.join(setting.choices)}")
-        return items
-    if setting.kind == "bool":
-        if text.lower() not in ("true", "false"):
-            raise _invalid(name, text, "Expected value to be either true or false")
-        return text.lower() == "true"
-    if setting.kind == "float":
-        try:
-            number = float(text)
-        except ValueError:
-            raise _invalid(name, text, "Not a number of type DOUBLE") from None
-        if number != number:
-            raise _invalid(name, text, "Not a number of type DOUBLE")
-        _check_range(name, str(number), number, setting.minimum, setting.maximum)
-        return number
-    if setting.kind in _BITS:
-        limit = 1 << (_BITS[setting.kind] - 1)
-        if not _WHOLE_NUMBER.fullmatch(text) or not -limit <= int(text) < limit:
-            raise _invalid(name, text, f"Not a number of type {setting.kind.upper()}")
-        _check_range(name, text, int(text), setting.minimum, setting.maximum)
-        if int(text) in setting.excluded:
-            least = "" if setting.minimum is None else f" from {setting.minimum}"
-            most = "" if setting.maximum is None else f" to {setting.maximum}"
-            raise _invalid(name, text, f"Value must be a whole number{least}{most}, but not {text}")
-        return int(text)
-    if setting.choices is not None and text not in setting.choices:
-        raise _invalid(name, text, f"String must be one of: {', '.join(setting.choices)}")
-    if setting.topic_name == COMPRESSION_TYPE:
-        _check_codec(name, text)
-    return text
-
-
-def codec_of(compression_type: str) -> Compression | None:
-    """The codec that a `compression.type` asks for; None leaves it to the producer."""
-    if compression_type == "producer":
-        return None
-    return Compression.NONE if compression_type == "uncompressed" else Compression[compression_type.upper()]
-
-
-def _check_codec(name: str, text: str) -> None:
-    codec = codec_of(text)
-    if codec is None:
-        return
-    try:
-        check_installed(codec)
-    except CodecMissing as missing:
-        raise ConfigError(f"{name}={text!r}: {missing}") from None
-
-
-def _check_range(name: str, text: str, number: float, minimum: float | None, maximum: float | None) -> None:
-    if minimum is not None and number < minimum:
-        raise _invalid(name, text, f"Value must be at least {minimum}")
-    if maximum is not None and number > maximum:
-        raise _invalid(name, text, f"Value must be no more than {maximum}")
-
-
-def _invalid(name: str, text: str, why: str) -> ConfigError:
-    """In the words of Kafka's ConfigException."""
-    return ConfigError(f"Invalid value {text} for configuration {name}: {why}")
 
 
 def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:

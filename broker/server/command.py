@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from broker.config.properties import parse_properties
-from broker.config.settings import ConfigError, Settings
+from broker.config.settings import Settings
+from broker.config.values import ConfigError
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.log.files.log_dir import LogDirInUse, WrongIdentity
 from broker.model.log_errors import LogDirFailed

@@ -12,14 +12,9 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from broker.config.settings import (
-    ConfigError,
-    Settings,
-    validate_broker_config,
-    validate_topic_config,
-    validate_topic_configs,
-)
+from broker.config.settings import Settings, validate_broker_config, validate_topic_config, validate_topic_configs
 from broker.config.table import BY_NAME, IDLE_SETTINGS, TOPIC_SETTINGS
+from broker.config.values import ConfigError
 from broker.core.admin import topic_names
 from broker.core.admin.create_topics import clipped
 from broker.model.ids import BrokerId

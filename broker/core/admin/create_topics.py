@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.config.settings import ConfigError, Settings, validate_topic_config, validate_topic_configs
+from broker.config.settings import Settings, validate_topic_config, validate_topic_configs
+from broker.config.values import ConfigError
 from broker.core.admin import topic_names
 from broker.core.controller.assignment import AssignmentRefused, assign, check_manual
 from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC

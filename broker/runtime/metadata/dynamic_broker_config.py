@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from broker.config.settings import ConfigError, Settings, retake_topic_defaults, validate_broker_config
+from broker.config.settings import Settings, retake_topic_defaults, validate_broker_config
+from broker.config.values import ConfigError
 from broker.core.admin.alter_configs import (
     ALL_BROKERS,
     DYNAMIC,

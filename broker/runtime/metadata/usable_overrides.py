@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from broker.config.settings import ConfigError, validate_topic_config
+from broker.config.settings import validate_topic_config
 from broker.config.table import TOPIC_SETTINGS
+from broker.config.values import ConfigError
 
 _log = logging.getLogger("broker.config")
 

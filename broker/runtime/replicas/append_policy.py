@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.config.settings import COMPRESSION_TYPE, Settings, codec_of, topic_int, topic_text
+from broker.config.settings import Settings, topic_int, topic_text
+from broker.config.values import COMPRESSION_TYPE, codec_of
 from broker.wire.batch_rewriting import with_append_time, with_codec
 from broker.wire.compression import CodecMissing, Compression, CompressionError, InflatesTooFar
 from broker.wire.errors import ErrorCode

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.config.settings import ConfigError, Endpoint, Settings, topic_bool, topic_int, validate_topic_config
+from broker.config.settings import Endpoint, Settings, topic_bool, topic_int, validate_topic_config
+from broker.config.values import ConfigError
 
 pytestmark = pytest.mark.guarantee("R9", "L3")
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pytest
 
-from broker.config.settings import ConfigError, validate_topic_config
+from broker.config.settings import validate_topic_config
 from broker.config.table import TOPIC_SETTINGS
+from broker.config.values import ConfigError
 from broker.log.config import LogConfig
 from broker.model.ids import TopicPartition
 from broker.runtime.metadata.topic_configs import TopicConfigCache
