@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from broker.net.send import OutputQueue
@@ -51,9 +51,11 @@ _NO_OWNER: Final = _NoOwner()
 
 
 class Slot:
-    """Satisfies runtime's ResponseSlot. chunks: None until fulfilled; length: their bytes; files: slices among them."""
+    """Satisfies runtime's ResponseSlot. chunks: None until fulfilled; length: their bytes; files: slices among them.
+    overtaken: see `when_overtaken`.
+    """
 
-    __slots__ = ("_owner", "chunks", "close_reason", "files", "length")
+    __slots__ = ("_owner", "chunks", "close_reason", "files", "length", "overtaken")
 
     def __init__(self, owner: SlotOwner) -> None:
         self._owner: SlotOwner = owner
@@ -61,6 +63,13 @@ class Slot:
         self.length = 0
         self.files = False
         self.close_reason: str | None = None
+        self.overtaken: Callable[[], None] | None = None
+
+    def when_overtaken(self, call: Callable[[], None] | None) -> None:
+        """call: once, in a later turn, where this response is the next to be sent, and a later one that is there waits
+        for it.
+        """
+        self.overtaken = call
 
     def fulfil(self, chunks: Sequence[Chunk]) -> None:
         """chunks: the response after its length prefix.
@@ -70,6 +79,7 @@ class Slot:
         """
         assert self.chunks is None, "a response slot is fulfilled once"
         self.chunks = chunks
+        self.overtaken = None
         length = 0
         for chunk in chunks:
             if isinstance(chunk, FileSlice):
@@ -84,6 +94,7 @@ class Slot:
         """This request has no response (acks=0)."""
         assert self.chunks is None, "a response slot is fulfilled once"
         self.chunks = _NOTHING
+        self.overtaken = None
         self._owner.slot_fulfilled(self)
 
     def close_connection(self, reason: str, response: Sequence[Chunk] = _NOTHING) -> None:

@@ -61,6 +61,12 @@ class ResponseSlot(Protocol):
         """Send the responses to earlier requests, and to this one if it has any, then close; a reason is logged."""
         ...
 
+    def when_overtaken(self, call: Callable[[], None] | None) -> None:
+        """call: made once, in a later turn, where the response to a later request of the connection is there and only
+        this one keeps it from being sent. None: not any more.
+        """
+        ...
+
     @property
     def open(self) -> bool:
         """False once the connection is gone, or closes before it comes to this slot; a fulfil then does nothing."""

@@ -28,6 +28,7 @@ class FakeSlot:
         self.nothing = False
         self.closed: str | None = None
         self.open = True
+        self.overtaken: Callable[[], None] | None = None
         self._on_response = on_response
 
     @property
@@ -46,6 +47,9 @@ class FakeSlot:
     def fulfil_nothing(self) -> None:
         assert not self.done
         self.nothing = True
+
+    def when_overtaken(self, call: Callable[[], None] | None) -> None:
+        self.overtaken = call
 
     def close_connection(self, reason: str, response: Sequence[Chunk] = ()) -> None:
         assert not self.done

@@ -5,13 +5,15 @@ that it does not name the session's progress counts. Consumers see nothing at or
 for read_committed). What may wait is read at the end of the turn, after the log writes, and waits in its session when
 it finds too little: appends wake followers, the watermark wakes consumers, a role change wakes both. A session's
 response reads the partitions that were named or that changed, and all of them once a second, so that idle partitions
-cost nothing.
+cost nothing. A consumer's long poll ends early where the response to a later request of its connection is there: a
+client that looks for a coordinator behind its own poll does not wait that poll out.
 Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-227.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from broker.config.settings import Settings
 from broker.config.table import RACK_AWARE
@@ -125,6 +127,8 @@ class FetchHandler:
             return
         opened.wait = wait
         self._woken[id(wait)] = wait
+        if opened.follower_id < 0:
+            request.slot.when_overtaken(partial(self._complete, wait))
 
     def _update_session(self, session: FetchSession, body: FetchRequest, uses_ids: bool) -> NamedPartitions:
         """Take new and moved partitions in, forgotten ones out; those that this request names."""
@@ -234,6 +238,7 @@ class FetchHandler:
             if wait.done:
                 continue
             if not wait.request.open:
+                wait.request.slot.when_overtaken(None)
                 self._drop(wait)
                 continue
             if not self._nothing_new(wait):
@@ -257,7 +262,7 @@ class FetchHandler:
         return True
 
     def _complete(self, wait: FetchWait) -> None:
-        """Time is over: respond with what there is."""
+        """Time is over, or a response behind this one is there: respond with what there is."""
         if not wait.done:
             self._respond(wait, self._reader.read(wait)[0])
 
@@ -265,6 +270,7 @@ class FetchHandler:
         """Forget the long polls of clients that are gone: their time may be days."""
         for wait in self._deadlines.items():
             if not wait.request.open:
+                wait.request.slot.when_overtaken(None)
                 self._drop(wait)
 
     def _drop(self, wait: FetchWait) -> None:

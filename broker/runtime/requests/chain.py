@@ -150,6 +150,9 @@ class _MeasuredSlot:
         self._slot.close_connection(reason, response)
         self._complete(response)
 
+    def when_overtaken(self, call: Callable[[], None] | None) -> None:
+        self._slot.when_overtaken(call)
+
     def failed(self) -> None:
         """The handler raised: the connection closes, and with it goes this slot."""
         if not self._completed:

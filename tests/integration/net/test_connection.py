@@ -42,6 +42,54 @@ def test_connection_pipelined_responses_leave_in_request_order_whatever_comes_fi
     assert server.connection.in_flight == 0
 
 
+def test_connection_tells_the_next_response_once_when_it_alone_keeps_later_ones_waiting(
+    server: Server, until: Until
+) -> None:
+    client = server.connect()
+    client.send(framed(b"poll", b"poll", b"ask", b"ask"))
+    until(lambda: len(server.slots) == 4)
+    first, second, third, fourth = server.slots
+    told: list[str] = []
+
+    def patient(slot: Slot, name: str) -> None:
+        def end() -> None:
+            told.append(name)
+            slot.fulfil([name.encode()])
+
+        slot.when_overtaken(end)
+
+    patient(first, "first")
+    patient(second, "second")
+    for _ in range(3):
+        server.loop.run_once(timeout_ms_max=0)
+    assert told == [], "nothing is ready behind them"
+    fourth.fulfil([b"fourth"])
+    until(lambda: told == ["first", "second"])
+    third.when_overtaken(None)
+    assert read_frames(client, 2, until) == [b"first", b"second"]
+    third.fulfil([b"third"])
+    assert read_frames(client, 2, until) == [b"third", b"fourth"]
+    assert told == ["first", "second"]
+
+
+def test_connection_tells_no_response_that_is_not_the_next(server: Server, until: Until) -> None:
+    client = server.connect()
+    client.send(framed(b"a", b"poll", b"b"))
+    until(lambda: len(server.slots) == 3)
+    before, poll, after = server.slots
+    told: list[str] = []
+    poll.when_overtaken(lambda: told.append("poll"))
+    after.fulfil([b"B"])
+    for _ in range(3):
+        server.loop.run_once(timeout_ms_max=0)
+    assert told == [], "it keeps nobody waiting yet"
+    before.fulfil([b"A"])
+    assert read_frames(client, 1, until) == [b"A"]
+    until(lambda: told == ["poll"])
+    poll.fulfil([b"P"])
+    assert read_frames(client, 2, until) == [b"P", b"B"]
+
+
 def test_connection_one_turn_responds_with_one_send(
     server: Server, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,18 @@ def test_fetch_that_finds_nothing_gets_an_empty_response_when_time_is_over(clust
     assert values_of(fetched(slot)) == []
 
 
+@pytest.mark.guarantee("long-polls")
+def test_long_poll_of_a_consumer_ends_where_a_later_response_waits_for_it(cluster: MemoryCluster) -> None:
+    slot = cluster.fetch(1, 0, max_wait_ms=10_000)
+    cluster.settle()
+    assert slot.response is None
+    assert slot.overtaken is not None
+    overtake = slot.overtaken
+    overtake()
+    assert values_of(fetched(slot)) == []
+    overtake()  # it may be too late
+
+
 @pytest.mark.guarantee("slow-consumer")
 def test_long_poll_of_a_client_that_is_gone_is_forgotten_long_before_its_time(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=2**31 - 1)
