@@ -79,6 +79,10 @@ class Loading(Protocol):
         """Partitions that are being loaded, and since when, by the loop's clock."""
         ...
 
+    def want(self, partition: int) -> None:
+        """Somebody waits for this partition: those come first that are waited for."""
+        ...
+
 
 class HeldRequests:
     """Of one internal topic. `check` after every change of the metadata or of what is loaded."""
@@ -148,13 +152,16 @@ class HeldRequests:
         return {} if self._doubts is None else self._doubts.known_doubts()
 
     def _wait_ms(self, keys: Collection[str]) -> float:
-        """How long a request about these keys may have to wait still; 0 or less for not at all."""
+        """How long a request about these keys may have to wait still; 0 or less for not at all. What it waits for is
+        loaded first.
+        """
         now_ms = self._loop.now_ms()
         since, doubts = self._loading.loading_since(), self._known_doubts()
         longest = 0.0
         for key in keys:
             partition = self._partition_of(key)
             if partition in since:
+                self._loading.want(partition)
                 longest = max(longest, since[partition] + LOAD_MAX_MS - now_ms)
             else:
                 longest = max(longest, doubts.get(self._leader_of(partition), now_ms) - now_ms)

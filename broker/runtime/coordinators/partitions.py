@@ -3,7 +3,8 @@
 Becoming leader of such a partition makes this broker the coordinator of all that belongs to the partition, once the
 state is loaded: its log is read, some of it a turn, to where this leadership began, and as far beyond as it is
 committed. Then the high watermark has to reach where the leadership began, for what is not committed may yet be lost.
-Until then requests get COORDINATOR_LOAD_IN_PROGRESS. Markers are written meanwhile; who writes one says so once it is
+Until then requests get COORDINATOR_LOAD_IN_PROGRESS. Those partitions are read first that somebody waits for, and then
+the shorter ones: the longest is there no later for it. Markers are written meanwhile; who writes one says so once it is
 committed (`loaded`). With the leadership the state goes. Loop thread.
 Source: GroupMetadataManager.doLoadGroupsAndOffsets, GroupCoordinator.onElection, onResignation. Kafka serves a state
 before its end is committed.
@@ -12,7 +13,6 @@ before its end is committed.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -88,8 +88,10 @@ class CoordinatorPartitions(Generic[S]):
         self._new_state = new_state
         self._coordinated: dict[int, _Coordinated[S]] = {}
         self._loading_since: dict[int, float] = {}
-        self._next: deque[tuple[int, _Coordinated[S]]] = deque()
-        """Who goes on loading, in turn."""
+        self._next: list[tuple[int, _Coordinated[S]]] = []
+        """Who goes on loading."""
+        self._wanted: set[int] = set()
+        """Partitions that are being loaded, and that somebody has asked for."""
         self._listeners: list[Callable[[], None]] = []
 
     def add_listener(self, listener: Callable[[], None]) -> None:
@@ -100,12 +102,20 @@ class CoordinatorPartitions(Generic[S]):
         """Partitions whose state this broker does not know yet, and since when it loads them, by the loop's clock."""
         return self._loading_since
 
+    def want(self, partition: int) -> None:
+        """Somebody waits for this partition, which is being loaded."""
+        if partition in self._loading_since:
+            self._wanted.add(partition)
+
     def find(self, partition: int) -> S | ErrorCode:
         """The partition's state, or why this broker has none."""
         found = self._coordinated.get(partition)
         if found is None or self._replicas.fenced_now():
             return ErrorCode.NOT_COORDINATOR
-        return found.state if found.ready else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if found.ready:
+            return found.state
+        self.want(partition)
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def loaded(self, partition: int) -> S | None:
         """The state to keep in step with the log, also while requests are refused; None: it is read when loaded."""
@@ -177,30 +187,37 @@ class CoordinatorPartitions(Generic[S]):
             enqueue()
 
     def _load_some(self) -> None:
-        """Of each partition once, until enough was read for a turn: many may come at once, when a broker dies."""
-        waiting, self._next = self._next, deque()
+        """A slice of the most urgent, until enough was read for a turn: many may come at once, when a broker dies."""
+        waiting, self._next = self._next, []
+        waiting.sort(key=self._urgency, reverse=True)
         left = _SLICE_BYTES
         try:
             while waiting and left > 0:
-                partition, found = waiting.popleft()
+                partition, found = waiting.pop()
                 if self._coordinated.get(partition) is found:
-                    left -= max(self._load(partition, found), _READ_BYTES)
+                    left -= max(self._load(partition, found, max(left, _READ_BYTES)), _READ_BYTES)
         finally:
             # Also where one failed in a way that nobody foresaw: the others go on.
             if waiting:
                 if not self._next:
                     self._loop.call_soon(self._load_some)
-                waiting.extend(self._next)
-                self._next = waiting
+                self._next.extend(waiting)
 
-    def _load(self, partition: int, found: _Coordinated[S]) -> int:
-        """Read one slice, or see that nothing is left to read or to wait for. Returns the bytes read."""
+    def _urgency(self, waiting: tuple[int, _Coordinated[S]]) -> tuple[bool, Offset]:
+        """The least is loaded first."""
+        partition, found = waiting
+        return partition not in self._wanted, found.replica.log.log_end_offset - found.next_offset
+
+    def _load(self, partition: int, found: _Coordinated[S], max_bytes: int) -> int:
+        """Read one slice, of a whole batch at least, or see that nothing is left to read or to wait for. Returns the
+        bytes read.
+        """
         log = found.replica.log
         limit = min(log.log_end_offset, max(found.began_offset, found.replica.high_watermark))
         try:
             if found.next_offset < log.log_start_offset:
                 found.next_offset = log.log_start_offset
-            slice_ = log.read_bytes(found.next_offset, _SLICE_BYTES, limit, True)
+            slice_ = log.read_bytes(found.next_offset, max_bytes, limit, True)
             self._take(found, slice_)
             read = not slice_ and found.replica.high_watermark >= found.began_offset
             ready = read and found.state.bring_up()
@@ -254,6 +271,7 @@ class CoordinatorPartitions(Generic[S]):
         self._no_more_loading(partition)
 
     def _no_more_loading(self, partition: int) -> None:
+        self._wanted.discard(partition)
         if self._loading_since.pop(partition, None) is not None:
             for listener in self._listeners:
                 self._loop.call_soon(listener)

@@ -38,11 +38,15 @@ class Coordinator:
         """Doubts that a look at the connections shows."""
         self.leader = 2
         self.handled: list[bytes] = []
+        self.wanted: set[int] = set()
         self.held = HeldRequests(self, lambda key: 0 if key == "a" else 1, lambda _: self.leader, self, self.loop)
         self.handle = self.held.before(self._handle)
 
     def loading_since(self) -> dict[int, float]:
         return self.since
+
+    def want(self, partition: int) -> None:
+        self.wanted.add(partition)
 
     def known_doubts(self) -> dict[int, float]:
         return {id_: until for id_, until in self.until.items() if until > self.loop.now}
@@ -79,12 +83,24 @@ def test_nothing_waits_where_nothing_is_loaded_and_nobody_in_doubt(coordinator: 
 def test_a_request_waits_for_the_load_of_its_own_partition(coordinator: Coordinator) -> None:
     coordinator.since = {0: coordinator.loop.now}
     coordinator.ask(heartbeat("b"))
+    assert coordinator.wanted == set()
     coordinator.ask(heartbeat("a"))
+    assert coordinator.wanted == {0}, "it is loaded before others"
     coordinator.held.check()
     assert coordinator.handled == [heartbeat("b")]
     coordinator.since = {}
     coordinator.held.check()
     assert coordinator.handled == [heartbeat("b"), heartbeat("a")]
+
+
+def test_what_waited_for_the_election_asks_for_its_partition_once_that_is_loaded_here(coordinator: Coordinator) -> None:
+    coordinator.until = {2: coordinator.loop.now + DOUBT_MS}
+    coordinator.ask(heartbeat("a"))
+    assert coordinator.wanted == set()
+    coordinator.since = {0: coordinator.loop.now, 1: coordinator.loop.now}
+    coordinator.leader = 1
+    coordinator.held.check()
+    assert (coordinator.wanted, coordinator.handled) == ({0}, [])
 
 
 def test_what_waits_is_handled_in_the_order_in_which_it_came(coordinator: Coordinator) -> None:

@@ -323,6 +323,33 @@ def test_no_partition_waits_for_a_longer_one() -> None:
     assert len(many.states[0].values) == 60
 
 
+def test_shorter_partitions_are_there_before_longer_ones_begin() -> None:
+    many = ManyPartitions([30, 20, 3, 10])
+    assert order_of(many) == [2, 3, 1, 0]
+
+
+@pytest.mark.parametrize("ask", ["want", "find"])
+def test_partition_that_somebody_asks_for_is_there_before_the_others(ask: str) -> None:
+    many = ManyPartitions([3, 20, 30, 40])
+    assert many.loop.run_soon()
+    many.partitions.want(7)
+    if ask == "want":
+        many.partitions.want(2)
+    else:
+        assert many.partitions.find(2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert order_of(many) == [0, 2, 1, 3], "the shortest was read by then"
+    # It was asked for while it was loaded, and is nobody's business afterwards.
+    assert many.partitions._wanted == set()
+
+
+def order_of(many: ManyPartitions) -> list[int]:
+    """The partitions as they become ready."""
+    ready: list[int] = []
+    while many.loop.run_soon():
+        ready += [index for index, _ in many.partitions.ready() if index not in ready]
+    return ready
+
+
 def test_a_partition_that_goes_while_it_waits_is_not_read() -> None:
     many = ManyPartitions([1, 60, 1])
     many.replicas[1].partition.apply(PartitionState(1, 2, 2, (1, 2), 2, (1, 2)), 60, 1, 10_000, 0.0)
