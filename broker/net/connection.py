@@ -153,8 +153,7 @@ class Connection:
                 self._send_wanted = True
                 self._loop.want_send(self)
             return
-        if self._slots[0].overtaken is not None:
-            self._overtake(self._slots[0])
+        self._overtake()
         if slot.files:
             # It will wait for its turn longer than its file slices are good for.
             try:
@@ -162,12 +161,14 @@ class Connection:
             except OSError as error:
                 self.close(f"cannot hold a log file open for a response: {error}")
 
-    def _overtake(self, front: Slot) -> None:
-        """What waits for something to come, as a long poll does, keeps no response waiting that is there."""
-        call = front.overtaken
-        assert call is not None
-        front.overtaken = None
-        self._loop.call_soon(call)
+    def _overtake(self) -> None:
+        """A response behind the next one is there: what waits for something to come, as a long poll does, keeps it from
+        being sent no longer.
+        """
+        front = self._slots[0]
+        if front.overtaken is not None:
+            self._loop.call_soon(front.overtaken)
+            front.overtaken = None
 
     def close_after(self, slot: Slot) -> None:
         """Of Slot: later requests are not served, and those that wait already get no response."""
@@ -329,8 +330,8 @@ class Connection:
                 self._begin_linger()
         if self._paused:
             self._resume_if_drained()
-        if self._slots and self._slots[0].overtaken is not None and self._unsent_bytes > self._output.pending_bytes:
-            self._overtake(self._slots[0])
+        if self._slots and self._unsent_bytes > self._output.pending_bytes:
+            self._overtake()
 
     def _begin_linger(self) -> None:
         """All is sent. Bytes still unread would make close() a reset, which can overtake the last response."""

@@ -22,13 +22,18 @@ from tests.integration.net.until import Until
 pytestmark = pytest.mark.guarantee("bounded-queues", "frame-lengths", "slow-consumer")
 
 
+def asked(server: Server, until: Until, *frames: bytes) -> tuple[socket.socket, list[Slot]]:
+    """A client that has sent these at once, and the slots that they got."""
+    client = server.connect()
+    client.send(framed(*frames))
+    until(lambda: len(server.slots) == len(frames))
+    return client, server.slots
+
+
 def test_connection_pipelined_responses_leave_in_request_order_whatever_comes_first(
     server: Server, until: Until
 ) -> None:
-    client = server.connect()
-    client.send(framed(b"a", b"b", b"c", b"d"))
-    until(lambda: len(server.slots) == 4)
-    a, b, c, d = server.slots
+    client, (a, b, c, d) = asked(server, until, b"a", b"b", b"c", b"d")
     d.fulfil([b"D"])
     b.fulfil([b"B1", b"B2"])
     got = bytearray()
@@ -45,10 +50,7 @@ def test_connection_pipelined_responses_leave_in_request_order_whatever_comes_fi
 def test_connection_tells_the_next_response_once_when_it_alone_keeps_later_ones_waiting(
     server: Server, until: Until
 ) -> None:
-    client = server.connect()
-    client.send(framed(b"poll", b"poll", b"ask", b"ask"))
-    until(lambda: len(server.slots) == 4)
-    first, second, third, fourth = server.slots
+    client, (first, second, third, fourth) = asked(server, until, b"poll", b"poll", b"ask", b"ask")
     told: list[str] = []
 
     def patient(slot: Slot, name: str) -> None:
@@ -73,10 +75,7 @@ def test_connection_tells_the_next_response_once_when_it_alone_keeps_later_ones_
 
 
 def test_connection_tells_no_response_that_is_not_the_next(server: Server, until: Until) -> None:
-    client = server.connect()
-    client.send(framed(b"a", b"poll", b"b"))
-    until(lambda: len(server.slots) == 3)
-    before, poll, after = server.slots
+    client, (before, poll, after) = asked(server, until, b"a", b"poll", b"b")
     told: list[str] = []
     poll.when_overtaken(lambda: told.append("poll"))
     after.fulfil([b"B"])
