@@ -38,6 +38,7 @@ def make_topic(cluster: Cluster, name: str) -> str:
     admin.create_topics([NewTopic(name, PARTITIONS, 3)])[name].result(20)
     for partition in range(PARTITIONS):
         cluster.wait_state(name, partition, isr={1, 2, 3})
+    cluster.wait_told(name)  # else a leader may not know yet that it is one, and the client repeats nothing
     return name
 
 
