@@ -220,7 +220,7 @@ def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[R
     if any(_wanted(spec, evidence.info) for spec in APPLICATIONS):
         families |= applications(facts)
     if any(_wanted(spec, evidence.info) for spec in COMPACTION):
-        families |= compaction(facts)
+        families |= compaction(facts, evidence.info.tombstones_ms)
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
     # Figures stay: how much was acknowledged is one.
     return [row for row in rows if row.kind == "figure" or not unfit(row.checker, evidence.info)]

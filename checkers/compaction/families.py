@@ -8,10 +8,12 @@ from checkers.verdicts.findings import Family
 from checkers.verdicts.jobs import Group
 
 
-def compaction(facts: Facts) -> dict[str, Group]:
-    """One job. Nothing is computed before it is called."""
+def compaction(facts: Facts, tombstones_ms: int) -> dict[str, Group]:
+    """One job; nothing is computed before it is called. tombstones_ms: how long a cleaner leaves tombstones
+    (`delete.retention.ms`).
+    """
 
     def build() -> list[Family]:
-        return [key_checks(facts)]
+        return [key_checks(facts, tombstones_ms * 1_000_000)]
 
     return {"compaction": build}

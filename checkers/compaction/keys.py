@@ -6,9 +6,10 @@ that had certainly been in the log (acknowledged, or read) before the reading be
 where a newer one of its key is in the log; and a tombstone, after `delete.retention.ms`, once nothing older is left
 (Kafka's LogCleaner). So a reading returns of each key nothing (newest is a tombstone), or newest, or something newer.
 
-Old value: all that was returned of the key is older than newest. Last value: nothing was returned of it, though newest
-is no tombstone. A tombstone whose send came out unknown, and that nobody read, may have been written and be gone by
-then: where there is one of that key, nothing is known of the last value.
+Old value: all that was returned of the key is older than newest; of a tombstone that is unknown where the reading took
+longer than a cleaner leaves tombstones: both may have gone once it had read the older record. Last value: nothing was
+returned of it, though newest is no tombstone. A tombstone whose send came out unknown, and that nobody read, may have
+been written and be gone by then: where there is one of that key, nothing is known of the last value.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ LAST, OLD = "last-value", "old-value"
 _READING = ("p", "consumer")
 
 
-def key_checks(facts: Facts) -> Family:
+def key_checks(facts: Facts, tombstones_ns: int) -> Family:
+    """tombstones_ns: how long a cleaner leaves a tombstone, at least, once it has removed what that deleted."""
     history = facts.history
     readings = _readings(facts)
     keyed = history.sends.where(F.col("key").isNotNull()).select("p", "value", "key", "tombstone")
@@ -76,7 +78,7 @@ def key_checks(facts: Facts) -> Family:
         figures(cleaned, {(name, "cleaned"): F.col("cleaned") for name in (LAST, OLD)}),
         read_by(readings, LAST),
     ]
-    return Family(_findings(judged), union(named))
+    return Family(_findings(judged, tombstones_ns), union(named))
 
 
 def _readings(facts: Facts) -> DataFrame:
@@ -113,10 +115,11 @@ def _readings(facts: Facts) -> DataFrame:
     )
 
 
-def _findings(judged: DataFrame) -> DataFrame:
+def _findings(judged: DataFrame, tombstones_ns: int) -> DataFrame:
     lost = F.col("kept").isNull() & ~F.col("newest.tombstone")
     maybe_deleted = F.coalesce(F.col("doubted_ns") < F.col("ended_ns"), F.lit(False))
     doubt = F.when(maybe_deleted, F.lit("; an unacknowledged tombstone may have been written")).otherwise(F.lit(""))
+    slow = F.col("newest.tombstone") & (F.col("ended_ns") - F.col("began_ns") > tombstones_ns)
     what = text(
         "key {k} of {p}: value {v} at offset {o}",
         k=F.col("key"),
@@ -154,7 +157,9 @@ def _findings(judged: DataFrame) -> DataFrame:
                         w=F.col("kept.value"),
                         q=F.col("kept.offset"),
                     ),
+                    F.when(slow, F.lit("; it took longer than delete.retention.ms")).otherwise(F.lit("")),
                 ),
+                kind=F.when(slow, F.lit("unknown")).otherwise(F.lit("invalid")),
                 offset=F.col("kept.offset"),
                 value=F.col("kept.value"),
                 ops=[F.col("newest.op"), F.col("kept.poll_op")],

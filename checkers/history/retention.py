@@ -15,6 +15,7 @@ Settings = Mapping[str, object]
 
 _MINUTE_MS = 60_000
 DEFAULT_MS = 7 * 24 * 60 * _MINUTE_MS
+TOMBSTONES_MS = 24 * 60 * _MINUTE_MS
 SLACK_NS = 1_000_000_000
 """How far wall clocks that nobody moved may be off each other, and off the monotonic one."""
 _BROKER_TIMES = (
@@ -72,6 +73,13 @@ def retention_of(brokers: Sequence[Settings], topic: Settings) -> Retention:
         sizes.append(int(str(topic.get("retention.bytes", broker.get("log.retention.bytes", -1)))))
         stamps.append(topic.get("message.timestamp.type", broker.get("log.message.timestamp.type", "CreateTime")))
     return Retention(_least(times), _least(sizes), "LogAppendTime" in stamps)
+
+
+def tombstones_kept_ms(brokers: Sequence[Settings], topic: Settings) -> int:
+    """How long a tombstone stays that a cleaner has passed (`delete.retention.ms`): the least of any broker."""
+    name = "delete.retention.ms"
+    of_brokers = [int(str(broker.get(f"log.cleaner.{name}", TOMBSTONES_MS))) for broker in brokers or [{}]]
+    return int(str(topic[name])) if name in topic else min(of_brokers)
 
 
 def _time_ms(broker: Settings, topic: Settings) -> int:

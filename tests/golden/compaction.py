@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from checkers.history.retention import TOMBSTONES_MS
 from tests.support.compaction_stories import OF_SENTINELS, Compacted
 from tests.support.histories import Story
 
@@ -56,6 +57,12 @@ def old_deleted(s: Story) -> None:
     topic.read([one for one in topic.records if one.offset not in (0, 2, 4)])
 
 
+def old_slow(s: Story) -> None:
+    """The same, in a day: the tombstone may have gone once the reading had passed what it deleted."""
+    topic = _begun(s)
+    topic.read([one for one in topic.records if one.offset not in (0, 2, 4)], ticks=TOMBSTONES_MS + 1)
+
+
 def nothing_cleaned(s: Story) -> None:
     """Every record is there still: no cleaner has shown anything."""
     topic = _begun(s)
@@ -66,4 +73,7 @@ COMPACTION: dict[str, tuple[Tell, Tell, Tell]] = {
     "last-value": (ok, last_bad, last_doubtful),
     "old-value": (ok, old_bad, nothing_cleaned),
 }
-MORE_COMPACTION: dict[tuple[str, str], Tell] = {("old-value", "bad-deleted"): old_deleted}
+MORE_COMPACTION: dict[tuple[str, str], Tell] = {
+    ("old-value", "bad-deleted"): old_deleted,
+    ("old-value", "unknown-slow"): old_slow,
+}

@@ -49,8 +49,8 @@ class Compacted:
             self.records.append(sent)
         return sent
 
-    def read(self, kept: Iterable[Sent], *, complete: bool = True) -> None:
-        """A drain that returns these, by offset; and the line that says that it came to its end."""
+    def read(self, kept: Iterable[Sent], *, complete: bool = True, ticks: int = 1) -> None:
+        """A drain that returns these, by offset, in so many ticks; and the line that says that it came to its end."""
         end, phase = len(self.records), f"drain-n{self.readings + 1}"
         self.story.poll(
             0,
@@ -58,6 +58,8 @@ class Compacted:
             next_position=end,
             consumer=f"drain-{self.readings}",
             phase=phase,
+            invoked=self.story.now + 1,
+            completed=self.story.now + 1 + ticks,
         )
         if complete:
             self.story.drained(end, phase=phase)

@@ -154,7 +154,7 @@ def _rows(
     if any(_has_application(case) for case in cases.values()):
         families |= applications(facts)
     if any(_has_keys(case) for case in cases.values()):
-        families |= compaction(facts)
+        families |= compaction(facts, info.tombstones_ms)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from checkers.history.load import span_of
-from checkers.history.retention import DEFAULT_MS, SLACK_NS, Expiry, Retention, retention_of
+from checkers.history.retention import (
+    DEFAULT_MS,
+    SLACK_NS,
+    TOMBSTONES_MS,
+    Expiry,
+    Retention,
+    retention_of,
+    tombstones_kept_ms,
+)
 
 HOUR_MS = 3_600_000
 RUN: dict[str, Any] = {"run_ms": 60_000.0, "ahead_ms": 0.0, "behind_ms": 0.0, "record_bytes": 200}
@@ -99,3 +107,17 @@ def test_clock_fault_is_known_by_its_effect(tmp_path: Path, said: dict[str, obje
     line = {"kind": "nemesis", "time_ns": 5, "params_json": json.dumps({"offset_s": 7.0}), **said}
     path.write_text(json.dumps(line) + "\n")
     assert span_of(path, clocks=True) == (5, ahead_s, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "topic", "expected_ms"),
+    [
+        ([], {}, TOMBSTONES_MS),
+        ([{}, {"log.cleaner.delete.retention.ms": "5000"}], {}, 5000),
+        ([{"log.cleaner.delete.retention.ms": "5000"}], {"delete.retention.ms": 20_000}, 20_000),
+    ],
+)
+def test_tombstones_stay_as_long_as_the_topic_says_or_else_the_brokers(
+    brokers: list[dict[str, object]], topic: dict[str, object], expected_ms: int
+) -> None:
+    assert tombstones_kept_ms(brokers, topic) == expected_ms
