@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import count
 
@@ -19,7 +18,6 @@ from harness.operations import outcomes
 from harness.operations.op import Outcome
 from harness.workloads.groups.offsets import offsets_field
 from harness.workloads.real_clients.consumer import BeginAnew, Member
-from harness.workloads.real_clients.librdkafka import LibrdkafkaTransactional
 from harness.workloads.real_clients.ports import CallFailed, Clients, Record, Transactional
 from harness.workloads.real_clients.processing import Reached, ends_of
 from harness.workloads.real_clients.record import Begun, Process
@@ -164,10 +162,15 @@ def _tried(call: Callable[[], object]) -> None:
         return
 
 
-def take_ids(settings: Settings, members: int) -> None:
-    """Have every transactional id taken once more, which aborts what its last producer left open. What could not be
-    taken shows in the last stable offsets.
+def take_ids(ids: Mapping[str, Transactional], process: Process) -> None:
+    """Have every transactional id taken once more, by a producer of its own, which aborts what its last producer left
+    open; an operation of each says whether it was. What then is still open hangs.
     """
-    for number in range(members):
-        with suppress(CallFailed):
-            _tried(LibrdkafkaTransactional.open(settings, number, lambda *_: None).init)
+    for transactional_id, producer in ids.items():
+        begun = process.invoke("init_producer", None, {"transactional_id": transactional_id})
+        try:
+            _tried(producer.init)
+        except CallFailed as failed:
+            process.complete(begun, "info", failed.error)
+        else:
+            process.complete(begun, "ok")

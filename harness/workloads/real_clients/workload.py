@@ -33,7 +33,7 @@ from harness.workloads.real_clients.consumer import Member, Processing
 from harness.workloads.real_clients.exactly_once import Transforming, take_ids
 from harness.workloads.real_clients.final_phase import READERS, ExactlyOnceFinalPhase, GroupEnd
 from harness.workloads.real_clients.java import JavaClients
-from harness.workloads.real_clients.librdkafka import LibrdkafkaClients
+from harness.workloads.real_clients.librdkafka import LibrdkafkaClients, LibrdkafkaTransactional
 from harness.workloads.real_clients.load import Load, Work
 from harness.workloads.real_clients.options import ASYNC, AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, options_of
 from harness.workloads.real_clients.ports import Clients
@@ -271,7 +271,12 @@ class RealClientsRun:
 
     def _after_the_group(self) -> None:
         self._note_idle()
-        take_ids(self._settings, self._plan.workload.consumers)
+        # By librdkafka, whichever clients had them.
+        takers = {
+            id_: LibrdkafkaTransactional.open(self._settings, number, lambda *_: None)
+            for number, id_ in enumerate(self._ids)
+        }
+        take_ids(takers, Process(self._run, "confluent"))
 
     def _note_idle(self) -> None:
         """A library with no record acknowledged, or none handed out, took no part, and the run says nothing of it."""

@@ -13,7 +13,7 @@ from harness.clients.connection import Address
 from harness.operations.op import Completion, Invocation
 from harness.workloads.base import RunContext
 from harness.workloads.real_clients.consumer import BeginAnew, Member
-from harness.workloads.real_clients.exactly_once import Transforming
+from harness.workloads.real_clients.exactly_once import Transforming, take_ids
 from harness.workloads.real_clients.librdkafka import LibrdkafkaConsumer, LibrdkafkaTransactional
 from harness.workloads.real_clients.options import Options
 from harness.workloads.real_clients.ports import Clients, Record
@@ -35,6 +35,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.done: list[tuple[str, object, str]] = []
+        self.ids: list[object] = []
         self.history = self
         self._ops = count()
         self._processes = count(1)
@@ -47,6 +48,7 @@ class Notes:
 
     def complete(self, _op: int, invocation: Invocation, completion: Completion) -> None:
         self.done.append((invocation.f, invocation.fields.get("commit"), completion.outcome))
+        self.ids.append(invocation.fields.get("transactional_id"))
 
 
 class Consumer:
@@ -82,6 +84,9 @@ class Producer:
     def _call(self, name: str) -> None:
         if self.errors.get(name):
             raise KafkaException(self.errors[name].pop(0))
+
+    def init_transactions(self, _limit_s: float) -> None:
+        self._call("init")
 
     def begin_transaction(self) -> None:
         self._call("begin")
@@ -177,3 +182,13 @@ def test_records_of_no_member_are_in_no_transaction() -> None:
     consumer.id = ""
     notes, _, _ = take(Producer(), consumer)
     assert notes.done == [("begin anew", None, "")]
+
+
+def test_every_transactional_id_is_taken_once_more_and_the_history_says_whether_it_was() -> None:
+    """Only then a transaction that stays open is one that nothing ends (`hanging-transaction`)."""
+    notes = Notes()
+    found = {"a": Producer(init=[RETRIABLE]), "b": Producer(init=[FATAL]), "c": Producer()}
+    takers = {id_: LibrdkafkaTransactional(SETTINGS, producer, lambda *_: None) for id_, producer in found.items()}
+    take_ids(takers, Process(cast(RunContext, notes), "confluent"))
+    assert notes.done == [("init_producer", None, outcome) for outcome in ("ok", "info", "ok")]
+    assert notes.ids == ["a", "b", "c"]
