@@ -6,7 +6,8 @@ retention by when a response first showed that the log starts above the record (
 was refused and by the log start that its leader reported since (black_box/ends.py); an unclean election excuses
 findings of the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete
 before the election stands, and so does one about records that were written or shown since
-(checkers/evidence/unclean_elections.py). The election of a replica for its longest log (docs/adr/0010) is allowed where
+(checkers/evidence/unclean_elections.py). One of the offsets topic takes commits and generations of groups back. The
+election of a replica for its longest log (docs/adr/0010) is allowed where
 the controller's event log names that very election; lost records are not.
 """
 
@@ -16,10 +17,11 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.unclean_elections import Unclean, attributable
+from checkers.evidence.unclean_elections import Unclean, attributable, attributable_to_any
+from checkers.history.schema import OFFSETS_TOPIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,23 @@ UNCLEAN = Allowance(
         "isr-znode": frozenset({"unclean-leader"}),
     },
 )
+UNCLEAN_OFFSETS = Allowance(
+    "unclean.leader.election.enable=true",
+    f"a leader of {OFFSETS_TOPIC} was elected from outside the ISR",
+    {
+        "commit-lost": frozenset({"back"}),
+        "offset-regression": frozenset({"back"}),
+        "transaction-offsets": frozenset({"back"}),
+        "exactly-once": frozenset({"again"}),
+        # A coordinator that reads an earlier state of a group goes on from its generation, with its members.
+        "generation": _ALL,
+        "fenced-commit": _ALL,
+        "overlapping-owners": frozenset({"given"}),
+        "static-member": _ALL,
+    },
+)
+"""Of whichever partition: which group lies in which is not told."""
+
 LONGEST = Allowance(
     "no replica surely had all that was committed",
     "the longest log of all was elected once every replica had spoken",
@@ -94,10 +113,6 @@ def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
     """Findings → findings, with those that an unclean election accounts for of kind `allowed`."""
     if not unclean:
         return lambda findings: findings
-    covered = F.lit(False)
-    for checker, rules in UNCLEAN.checkers.items():
-        of_rule = F.col("rule").isin(*sorted(rules)) if rules else F.lit(True)
-        covered = covered | ((F.col("checker") == checker) & of_rule)
     its_doing = attributable(
         unclean,
         lost_epoch=F.col("lost_epoch"),
@@ -105,8 +120,20 @@ def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
         from_ns=F.col("from_ns"),
         to_ns=F.col("to_ns"),
     )
-    excused = (F.col("kind") == "invalid") & covered & its_doing
+    on_offsets = [one for p, found in unclean.items() if p.startswith(f"{OFFSETS_TOPIC}-") for one in found]
+    taken_back = attributable_to_any(on_offsets, from_ns=F.col("from_ns"), to_ns=F.col("to_ns"))
+    accounted = (_covered(UNCLEAN) & its_doing) | (_covered(UNCLEAN_OFFSETS) & taken_back)
+    excused = (F.col("kind") == "invalid") & accounted
     return lambda findings: findings.withColumn("kind", F.when(excused, F.lit("allowed")).otherwise(F.col("kind")))
+
+
+def _covered(allowance: Allowance) -> Column:
+    """Of a finding: whether it is of a rule that the allowance names."""
+    covered = F.lit(False)
+    for checker, rules in allowance.checkers.items():
+        of_rule = F.col("rule").isin(*sorted(rules)) if rules else F.lit(True)
+        covered = covered | ((F.col("checker") == checker) & of_rule)
+    return covered
 
 
 def reason_for(
@@ -118,6 +145,7 @@ def reason_for(
         (RETENTION, retention),
         (UNSEEN_START, retention),
         (UNCLEAN, unclean),
+        (UNCLEAN_OFFSETS, unclean),
         (LONGEST, True),
     )
     holding = [

@@ -40,6 +40,7 @@ Unclean = Mapping[str, Sequence[UncleanElection]]
 """Partition → its unclean elections; none where the configuration forbids them."""
 
 NONE: Unclean = {}
+_KIND = "array<struct<leader_epoch: int, from_ns: bigint, until_ns: bigint>>"
 
 
 def unclean_of(
@@ -84,6 +85,17 @@ def attributable(
     return F.exists(_of_partition(unclean), to_this) if unclean else F.lit(False)
 
 
+def attributable_to_any(elections: Sequence[UncleanElection], *, from_ns: Column, to_ns: Column) -> Column:
+    """Whether what was there at from_ns, and was not at to_ns, may be attributable to one of these, of whichever
+    partition it was a record: by time alone.
+    """
+
+    def to_this(election: Column) -> Column:
+        return (to_ns >= election["from_ns"]) & F.coalesce(from_ns <= election["until_ns"], F.lit(True))
+
+    return F.coalesce(F.exists(_structs(elections), to_this), F.lit(False)) if elections else F.lit(False)
+
+
 def span(there: Column, gone: Column) -> tuple[Column, Column]:
     """(lost_epoch, missed_epoch) of what was there in leader epoch `there`, and not in epoch `gone`; null: not known.
 
@@ -118,14 +130,18 @@ def _of_partition(unclean: Unclean) -> Column:
     """Array of struct(leader_epoch, from_ns, until_ns), in order."""
     arrays = F.lit(None)
     for p, elections in unclean.items():
-        structs = [
+        arrays = F.when(F.col("p") == p, _structs(elections)).otherwise(arrays)
+    return F.coalesce(arrays.cast(_KIND), F.array().cast(_KIND))
+
+
+def _structs(elections: Sequence[UncleanElection]) -> Column:
+    return F.array(
+        *(
             F.struct(
                 F.lit(one.leader_epoch).alias("leader_epoch"),
                 F.lit(one.from_ns).cast("bigint").alias("from_ns"),
                 F.lit(one.until_ns).cast("bigint").alias("until_ns"),
             )
             for one in elections
-        ]
-        arrays = F.when(F.col("p") == p, F.array(*structs)).otherwise(arrays)
-    kind = "array<struct<leader_epoch: int, from_ns: bigint, until_ns: bigint>>"
-    return F.coalesce(arrays.cast(kind), F.array().cast(kind))
+        )
+    )

@@ -19,7 +19,7 @@ FENCED = "fenced-commit"
 
 def fence_checks(facts: GroupFacts) -> Family:
     commits = facts.commits.where((F.col("f") == "commit_offsets") & (F.col("generation") >= 0))
-    judged = latest(["group"], facts.syncs, commits, F.struct("generation", "op"), "invoke_ns", "newest")
+    judged = latest(["group"], facts.syncs, commits, F.struct("generation", "op", "invoke_ns"), "invoke_ns", "newest")
     judged = judged.join(_replaced(facts), on=["group", "instance", "member"], how="left")
     old = F.coalesce(F.col("newest.generation") > F.col("generation"), F.lit(False))
     fenced = F.coalesce(F.col("replaced.at_ns") < F.col("invoke_ns"), F.lit(False))
@@ -39,7 +39,7 @@ def fence_checks(facts: GroupFacts) -> Family:
                 ),
                 offset=F.col("committed"),
                 ops=[F.col("newest.op"), F.col("op")],
-                from_ns=F.col("invoke_ns"),
+                from_ns=F.col("newest.invoke_ns"),
                 to_ns=F.col("complete_ns"),
             ),
             Rule(
@@ -52,7 +52,7 @@ def fence_checks(facts: GroupFacts) -> Family:
                 ),
                 offset=F.col("committed"),
                 ops=[F.col("replaced.op"), F.col("op")],
-                from_ns=F.col("invoke_ns"),
+                from_ns=F.col("replaced.at_ns"),
                 to_ns=F.col("complete_ns"),
             ),
         ],

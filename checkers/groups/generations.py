@@ -20,7 +20,9 @@ def generation_checks(facts: GroupFacts) -> Family:
     answers = (
         facts.joins.select(*columns).unionByName(facts.syncs.select(*columns)).unionByName(facts.beats.select(*columns))
     )
-    judged = known(facts, ["group"], facts.syncs, with_proof(facts, answers), F.struct("generation", "op"), "newest")
+    judged = known(
+        facts, ["group"], facts.syncs, with_proof(facts, answers), F.struct("generation", "op", "invoke_ns"), "newest"
+    )
     given = facts.syncs.select("group", "generation", F.explode("partitions").alias("p"))
     # A generation is of a group; a partition of it stands in the row, so that a run's partitions have all rows.
     home = given.groupBy("group").agg(F.min("p").alias("p"))
@@ -43,7 +45,7 @@ def generation_checks(facts: GroupFacts) -> Family:
                     b=F.col("newest.generation"),
                 ),
                 ops=[F.col("newest.op"), F.col("op")],
-                from_ns=F.col("invoke_ns"),
+                from_ns=F.col("newest.invoke_ns"),
                 to_ns=F.col("complete_ns"),
             )
         ],

@@ -48,6 +48,7 @@ def owner_checks(facts: GroupFacts) -> Family:
                     a=F.col("one.owner"),
                     b=F.col("other.owner"),
                 ),
+                name="given",
                 ops=[F.col("one.op"), F.col("other.op")],
                 from_ns=F.col("from_ns"),
                 to_ns=F.col("to_ns"),

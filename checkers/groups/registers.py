@@ -41,7 +41,7 @@ def register_checks(facts: GroupFacts) -> Family:
         [
             Rule(
                 checker,
-                F.coalesce(behind, F.lit(False)),
+                F.coalesce(behind, F.lit(False)) & ~unexplained,
                 text(
                     "group {g}: {n} returned {v} as the committed offset of {p}, though {c} had been committed before,"
                     " and nothing committed later explains it",
@@ -51,6 +51,7 @@ def register_checks(facts: GroupFacts) -> Family:
                     p=F.col("p"),
                     c=F.col("must.committed"),
                 ),
+                name="back",
                 offset=F.col("committed"),
                 ops=[F.col("must.op"), F.col("op")],
                 from_ns=F.col("must.invoke_ns"),
@@ -58,7 +59,7 @@ def register_checks(facts: GroupFacts) -> Family:
             ),
             Rule(
                 checker,
-                unexplained & ~F.coalesce(behind, F.lit(False)),
+                unexplained,
                 text(
                     "group {g}: {n} returned {v} as the committed offset of {p}, which nobody had committed",
                     g=F.col("group"),

@@ -51,7 +51,7 @@ def static_checks(facts: GroupFacts) -> Family:
                 ),
                 name="return",
                 ops=[F.col("had.op"), F.col("op")],
-                from_ns=F.col("invoke_ns"),
+                from_ns=F.col("had.complete_ns"),
                 to_ns=F.col("complete_ns"),
             )
         ],
@@ -96,7 +96,7 @@ def _returns(facts: GroupFacts, events: DataFrame) -> DataFrame:
     anew = (F.col("asked_member") == "") & F.col("instance").isNotNull() & F.col("late_ns").isNotNull()
     joins = events.where((F.col("f") == "join") & F.col("ok") & anew).withColumnRenamed("of", "answered")
     mine = facts.syncs.where(F.col("instance").isNotNull())
-    held = latest(["group", "instance"], mine, joins, F.struct("generation", "op"), "invoke_ns", "had")
+    held = latest(["group", "instance"], mine, joins, F.struct("generation", "op", "complete_ns"), "invoke_ns", "had")
     whole = facts.syncs.groupBy("group", "generation").agg(F.min("complete_ns").alias("since_ns"))
     return (
         held.where(F.col("had").isNotNull())
