@@ -59,10 +59,10 @@ class GroupEnd:
             self.offsets_topic.wait(limit_s)
         except AdminError as error:
             self.run.history.harness("heal", error=str(error))
-        self.load.wait_for_producers(self.run.sleep)
+        self.load.wait_for_producers(self.run.sleep, limit_s)
         tools.carry_out(sentinels_of(self.plan, OF_GROUP))
         self._wait_for_group(time.monotonic() + limit_s)
-        self.load.end_members(self.run.sleep)
+        self.load.end_members(self.run.sleep, limit_s)
         after()
         self.fetch.all_groups(limit_s)
 

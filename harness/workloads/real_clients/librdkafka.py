@@ -6,6 +6,7 @@ once, in place of its error callback.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial as bound
 from typing import Any
@@ -25,6 +26,8 @@ from harness.workloads.real_clients.ports import (
 from harness.workloads.real_clients.settings import Settings
 
 CALL_S = 5.0
+HUNG_S = 15.0
+"""A call with CALL_S that has not come back after this does not."""
 _NAMES = {"_MSG_TIMED_OUT": outcomes.TIMEOUT, "_TIMED_OUT": outcomes.TIMEOUT, "_TRANSPORT": outcomes.RESET}
 _NEVER_SENT = frozenset({"_PURGE_QUEUE", "_QUEUE_FULL"})
 
@@ -237,6 +240,25 @@ def _places(topic: str, offsets: Mapping[int, int]) -> Sequence[Any]:
     return [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
 
 
+def _bounded(call: Callable[[], None]) -> None:
+    """Raises CallFailed, of the call or because it has not come back after HUNG_S."""
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            call()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="bounded-call", daemon=True)
+    thread.start()
+    thread.join(HUNG_S)
+    if thread.is_alive():
+        raise CallFailed(outcomes.TIMEOUT)
+    if failed:
+        raise failed[0]
+
+
 class LibrdkafkaTransactional:
     """Implements `ports.Transactional`."""
 
@@ -284,7 +306,12 @@ class LibrdkafkaTransactional:
             self._on_delivery(number, "info", error_name(str(error.name())), None)
 
     def send_offsets(self, offsets: Mapping[int, int], whose: object) -> None:
-        self._call("send_offsets_to_transaction", _places(self._settings.topic, offsets), whose, CALL_S)
+        """Left to a thread of its own where it does not come back: it waits beyond its limit for a coordinator that
+        Metadata left out meanwhile, until the connection to another broker changes (librdkafka's issues 5456 and 5511,
+        as of 2.16).
+        """
+        places = _places(self._settings.topic, offsets)
+        _bounded(lambda: self._call("send_offsets_to_transaction", places, whose, CALL_S))
 
     def commit(self) -> None:
         """It commits nothing of which a part failed."""

@@ -70,16 +70,20 @@ class Load:
         over.set()
         return True
 
-    def wait_for_producers(self, sleep: Callable[[float], None]) -> None:
-        """Return once every record has its outcome."""
-        _wait(self._over[0], sleep)
+    def wait_for_producers(self, sleep: Callable[[float], None], limit_s: float) -> None:
+        """Return once every record has its outcome, or after limit_s: a client may hang."""
+        self._wait("producers", self._over[0], sleep, limit_s)
 
-    def end_members(self, sleep: Callable[[float], None]) -> None:
-        """Have every consumer closed; return once they are."""
+    def end_members(self, sleep: Callable[[float], None], limit_s: float) -> None:
+        """Have every consumer closed; return once they are, or after limit_s."""
         self._members_end.set()
-        _wait(self._over[1], sleep)
+        self._wait("members", self._over[1], sleep, limit_s)
 
-
-def _wait(over: threading.Event, sleep: Callable[[float], None]) -> None:
-    while not over.is_set():
-        sleep(LOOK_S)
+    def _wait(self, who: str, over: threading.Event, sleep: Callable[[float], None], limit_s: float) -> None:
+        end_s = time.monotonic() + limit_s
+        while not over.is_set():
+            if time.monotonic() >= end_s:
+                error = f"{who} of the application did not end within {limit_s:g} s"
+                self._run.history.harness("observer", error=error, name="application")
+                return
+            sleep(LOOK_S)

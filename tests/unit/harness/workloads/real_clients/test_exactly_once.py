@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, cast
@@ -12,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from harness.clients.connection import Address
 from harness.operations.op import Completion, Invocation
 from harness.workloads.base import RunContext
+from harness.workloads.real_clients import librdkafka
 from harness.workloads.real_clients.consumer import BeginAnew, Member
 from harness.workloads.real_clients.exactly_once import Transforming, take_ids
 from harness.workloads.real_clients.librdkafka import LibrdkafkaConsumer, LibrdkafkaTransactional
@@ -80,6 +82,8 @@ class Producer:
     def __init__(self, **errors: Sequence[KafkaError]) -> None:
         self.errors = {call: list(found) for call, found in errors.items()}
         self.callbacks: list[Callable[[Any, Any], None]] = []
+        self.hangs = threading.Event()
+        self.hangs.set()
 
     def _call(self, name: str) -> None:
         if self.errors.get(name):
@@ -99,6 +103,7 @@ class Producer:
     def send_offsets_to_transaction(self, offsets: Sequence[TopicPartition], whose: object, _limit_s: float) -> None:
         assert (whose, [(one.partition, one.offset) for one in offsets]) == ("whose", [(0, 7)])
         self._call("offsets")
+        self.hangs.wait()
 
     def commit_transaction(self, _limit_s: float) -> None:
         self._call("commit")
@@ -192,3 +197,14 @@ def test_every_transactional_id_is_taken_once_more_and_the_history_says_whether_
     take_ids(takers, Process(cast(RunContext, notes), "confluent"))
     assert notes.done == [("init_producer", None, outcome) for outcome in ("ok", "info", "ok")]
     assert notes.ids == ["a", "b", "c"]
+
+
+def test_call_that_does_not_come_back_is_given_up_with_its_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka's issues 5456 and 5511: seen with a coordinator that was cut from ZooKeeper."""
+    monkeypatch.setattr(librdkafka, "HUNG_S", 0.05)
+    producer = Producer()
+    producer.hangs.clear()
+    notes, reached, _ = take(producer, Consumer())
+    producer.hangs.set()
+    assert notes.done == [("txn_offsets", None, "info"), *UNSENT, ("begin anew", None, "")]
+    assert reached.offsets == {}
