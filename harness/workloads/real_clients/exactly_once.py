@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 
@@ -87,8 +88,8 @@ class Transforming:
                     self._send(producer, record, record.value, of_it)
             ends = ends_of(records)
             fields = {**of_it, **member.identity, "offsets": offsets_field(self._settings.topic, ends)}
-            self._call("txn_offsets", fields, partial(producer.send_offsets, ends, whose))
-            self._call("end_txn", {**of_it, "commit": True}, producer.commit)
+            _recorded(self._process, "txn_offsets", fields, partial(producer.send_offsets, ends, whose))
+            _recorded(self._process, "end_txn", {**of_it, "commit": True}, producer.commit)
             # Committed or aborted, their callbacks have come; of others nothing is known.
             producer.serve()
         except CallFailed as failed:
@@ -103,7 +104,7 @@ class Transforming:
     def _abort(self, producer: Transactional, of_it: Mapping[str, object]) -> None:
         """Raises CallFailed, after which the producer is of no more use."""
         try:
-            self._call("end_txn", {**of_it, "commit": False}, producer.abort)
+            _recorded(self._process, "end_txn", {**of_it, "commit": False}, producer.abort)
             producer.serve()
         except CallFailed as failed:
             raise CallFailed(failed.error) from None
@@ -121,17 +122,6 @@ class Transforming:
         begun = self._open.pop(index, None)
         if begun is not None:
             self._process.complete(begun, outcome, error, {} if offset is None else {"base_offset": offset})
-
-    def _call(self, f: str, fields: Mapping[str, object], call: Callable[[], object]) -> None:
-        """A call of the transaction as an operation. Raises CallFailed."""
-        begun = self._process.invoke(f, None, fields)
-        try:
-            _tried(call)
-        except CallFailed as failed:
-            # What asks for an abort was not committed: a client commits nothing of which a part failed.
-            self._process.complete(begun, "fail" if failed.aborts and f == "end_txn" else "info", failed.error)
-            raise
-        self._process.complete(begun, "ok")
 
     def _back(self, member: Member, records: Sequence[Record]) -> None:
         """To the first of these in each partition that the member still has."""
@@ -162,15 +152,22 @@ def _tried(call: Callable[[], object]) -> None:
         return
 
 
+def _recorded(process: Process, f: str, fields: Mapping[str, object], call: Callable[[], object]) -> None:
+    """A call of the transaction as an operation. Raises CallFailed."""
+    begun = process.invoke(f, None, fields)
+    try:
+        _tried(call)
+    except CallFailed as failed:
+        # What asks for an abort was not committed: a client commits nothing of which a part failed.
+        process.complete(begun, "fail" if failed.aborts and f == "end_txn" else "info", failed.error)
+        raise
+    process.complete(begun, "ok")
+
+
 def take_ids(ids: Mapping[str, Transactional], process: Process) -> None:
     """Have every transactional id taken once more, by a producer of its own, which aborts what its last producer left
     open; an operation of each says whether it was. What then is still open hangs.
     """
     for transactional_id, producer in ids.items():
-        begun = process.invoke("init_producer", None, {"transactional_id": transactional_id})
-        try:
-            _tried(producer.init)
-        except CallFailed as failed:
-            process.complete(begun, "info", failed.error)
-        else:
-            process.complete(begun, "ok")
+        with suppress(CallFailed):
+            _recorded(process, "init_producer", {"transactional_id": transactional_id}, producer.init)

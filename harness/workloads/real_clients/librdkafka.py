@@ -240,7 +240,7 @@ def _places(topic: str, offsets: Mapping[int, int]) -> Sequence[Any]:
     return [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
 
 
-def _bounded(call: Callable[[], None]) -> None:
+def _given_up_late(call: Callable[[], None]) -> None:
     """Raises CallFailed, of the call or because it has not come back after HUNG_S."""
     failed: list[BaseException] = []
 
@@ -250,7 +250,7 @@ def _bounded(call: Callable[[], None]) -> None:
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=work, name="bounded-call", daemon=True)
+    thread = threading.Thread(target=work, name="client-call", daemon=True)
     thread.start()
     thread.join(HUNG_S)
     if thread.is_alive():
@@ -311,7 +311,7 @@ class LibrdkafkaTransactional:
         as of 2.16).
         """
         places = _places(self._settings.topic, offsets)
-        _bounded(lambda: self._call("send_offsets_to_transaction", places, whose, CALL_S))
+        _given_up_late(lambda: self._call("send_offsets_to_transaction", places, whose, CALL_S))
 
     def commit(self) -> None:
         """It commits nothing of which a part failed."""
