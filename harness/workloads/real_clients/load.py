@@ -83,7 +83,6 @@ class Load:
         end_s = time.monotonic() + limit_s
         while not over.is_set():
             if time.monotonic() >= end_s:
-                error = f"{who} of the application did not end within {limit_s:g} s"
-                self._run.history.harness("observer", error=error, name="application")
+                self._run.history.harness("heal", error=f"{who} of the application did not end within {limit_s:g} s")
                 return
             sleep(LOOK_S)

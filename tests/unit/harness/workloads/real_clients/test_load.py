@@ -19,8 +19,8 @@ class Notes:
         self.errors: list[str] = []
         self.history = self
 
-    def harness(self, f: str, *, error: str, name: str) -> None:
-        assert (f, name) == ("observer", "application")
+    def harness(self, f: str, *, error: str) -> None:
+        assert f == "heal"
         self.errors.append(error)
 
 
@@ -36,7 +36,7 @@ def test_run_goes_on_without_a_member_that_hangs_and_says_so() -> None:
 
     load = Load(cast(RunContext, notes), [lambda _going: None], [hangs])
     stop = threading.Event()
-    running = threading.Thread(target=load.run, args=(stop,))
+    running = threading.Thread(target=load.run, args=(stop,), daemon=True)
     running.start()
     load.wait_for_producers(waited, 60)
     load.end_members(waited, 0)
