@@ -3,9 +3,11 @@
 Becoming leader of such a partition makes this broker the coordinator of all that belongs to the partition, once the
 state is loaded: its log is read, some of it a turn, to where this leadership began, and as far beyond as it is
 committed. Then the high watermark has to reach where the leadership began, for what is not committed may yet be lost.
-Until then requests get COORDINATOR_LOAD_IN_PROGRESS. Those partitions are read first that somebody waits for, and then
-the shorter ones: the longest is there no later for it. Markers are written meanwhile; who writes one says so once it is
-committed (`loaded`). With the leadership the state goes. Loop thread.
+Until then requests get COORDINATOR_LOAD_IN_PROGRESS. Those partitions are read first, and at full speed, that somebody
+waits for. The others are read in what time that leaves, and never in more than a part of the loop's time, the shorter
+ones first: after another broker's end everything that its clients wait for goes through this loop, and logs grow for as
+long as a cluster lives. Markers are written meanwhile; who writes one says so once it is committed (`loaded`). With the
+leadership the state goes. Loop thread.
 Source: GroupMetadataManager.doLoadGroupsAndOffsets, GroupCoordinator.onElection, onResignation. Kafka serves a state
 before its end is committed.
 """
@@ -32,6 +34,10 @@ _SLICE_BYTES: Final = 128 << 10
 """What is read of one partition at once, and about as much as a turn reads of all: some milliseconds."""
 _READ_BYTES: Final = 8 << 10
 """What could be read in the time that a read takes by itself."""
+_UNWANTED_BYTES: Final = 32 << 10
+"""What a turn reads of partitions that nobody waits for."""
+_REST: Final = 3.0
+"""How long such reading rests, in times of what the turn's reading took."""
 _COMMITTED_CHECK_MS: Final = 5.0
 _REPORT_AFTER_MS: Final = 1000.0
 _RETRY_MS: Final = 200.0
@@ -92,6 +98,11 @@ class CoordinatorPartitions(Generic[S]):
         """Who goes on loading."""
         self._wanted: set[int] = set()
         """Partitions that are being loaded, and that somebody has asked for."""
+        self._in_turn = False
+        self._turn_comes = False
+        self._resting: Timer | None = None
+        """Until the turn that comes, where that is after a rest."""
+        self._rest_ms = 0.0
         self._listeners: list[Callable[[], None]] = []
 
     def add_listener(self, listener: Callable[[], None]) -> None:
@@ -99,13 +110,21 @@ class CoordinatorPartitions(Generic[S]):
         self._listeners.append(listener)
 
     def loading_since(self) -> Mapping[int, float]:
-        """Partitions whose state this broker does not know yet, and since when it loads them, by the loop's clock."""
+        """Partitions whose state this broker does not know yet, and since when somebody waits for them, or it loads them,
+        by the loop's clock.
+        """
         return self._loading_since
 
     def want(self, partition: int) -> None:
         """Somebody waits for this partition, which is being loaded."""
-        if partition in self._loading_since:
-            self._wanted.add(partition)
+        if partition not in self._loading_since or partition in self._wanted:
+            return
+        self._wanted.add(partition)
+        self._loading_since[partition] = self._loop.now_ms()
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+            self._loop.call_soon(self._load_some)
 
     def find(self, partition: int) -> S | ErrorCode:
         """The partition's state, or why this broker has none."""
@@ -177,31 +196,44 @@ class CoordinatorPartitions(Generic[S]):
 
     def _go_on(self, partition: int, found: _Coordinated[S], delay_ms: float) -> None:
         def enqueue() -> None:
-            if not self._next:
-                self._loop.call_soon(self._load_some)
             self._next.append((partition, found))
+            self._plan_turn()
 
         if delay_ms:
             found.timer = self._loop.call_later(delay_ms, enqueue)
         else:
             enqueue()
 
+    def _plan_turn(self) -> None:
+        """Go on at once for what is waited for, and after a rest for the others; no more than one turn is planned."""
+        if self._in_turn or self._turn_comes:
+            return
+        if self._rest_ms and not any(partition in self._wanted for partition, _ in self._next):
+            self._resting = self._loop.call_later(self._rest_ms, self._load_some)
+        else:
+            self._loop.call_soon(self._load_some)
+        self._turn_comes = True
+
     def _load_some(self) -> None:
         """A slice of the most urgent, until enough was read for a turn: many may come at once, when a broker dies."""
+        self._turn_comes, self._resting, self._in_turn = False, None, True
+        began_ms = self._loop.now_ms()
         waiting, self._next = self._next, []
         waiting.sort(key=self._urgency, reverse=True)
-        left = _SLICE_BYTES
+        wanted = bool(waiting) and waiting[-1][0] in self._wanted
+        left = _SLICE_BYTES if wanted else _UNWANTED_BYTES
         try:
-            while waiting and left > 0:
+            while waiting and left > 0 and (not wanted or waiting[-1][0] in self._wanted):
                 partition, found = waiting.pop()
                 if self._coordinated.get(partition) is found:
                     left -= max(self._load(partition, found, max(left, _READ_BYTES)), _READ_BYTES)
         finally:
             # Also where one failed in a way that nobody foresaw: the others go on.
-            if waiting:
-                if not self._next:
-                    self._loop.call_soon(self._load_some)
-                self._next.extend(waiting)
+            self._in_turn = False
+            self._rest_ms = 0.0 if wanted else _REST * (self._loop.now_ms() - began_ms)
+            self._next.extend(waiting)
+            if self._next:
+                self._plan_turn()
 
     def _urgency(self, waiting: tuple[int, _Coordinated[S]]) -> tuple[bool, Offset]:
         """The least is loaded first."""
