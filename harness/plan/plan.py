@@ -192,6 +192,13 @@ class Plan:
     names.
     """
 
+    places: Mapping[str, str] = field(default_factory=lambda: _EMPTY, compare=False)
+    """Where a setting stands, `file:line` by `table.name`, for errors."""
+
+    def place(self, key: str) -> str:
+        """Where the key of a run file stands, as far as `places` has it."""
+        return self.places.get(key, self.name)
+
     @property
     def seed_drawn(self) -> int:
         """The seed of a run under way."""

@@ -6,7 +6,6 @@ Invariants: no key is ignored; `parse_plan(render(plan)) == plan` but for the pl
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from harness.plan.plan import (
     WorkloadPlan,
 )
 from harness.plan.toml_source import PlanError, Source, Table, parse, show
+from harness.plan.toml_text import section, value_text
 from harness.plan.zookeeper_address import parse as parse_address
 
 EXPECTATION = ".expect.toml"
@@ -95,7 +95,24 @@ def parse_plan(name: str, text: str, faults: Mapping[str, KnownFault] = NO_FAULT
     if plan.faults is not None and plan.script:
         raise source.error(("script", 0), "a run has [faults] or [[script]], not both")
     named = plan.faults.kinds if plan.faults is not None else tuple(step.do for step in plan.script)
-    return replace(plan, fault_kinds=tuple(kind for name, kind in faults.items() if name in named))
+    kinds = tuple(kind for name, kind in faults.items() if name in named)
+    return replace(plan, fault_kinds=kinds, places=_places(source, plan))
+
+
+def _places(source: Source, plan: Plan) -> Mapping[str, str]:
+    """Of every setting that the run file gives, and of the tables that they stand in."""
+    tables: dict[tuple[str, ...], Mapping[str, str]] = {
+        ("system", "settings"): plan.system.settings,
+        ("topic", "config"): plan.topic.config,
+        **{("system", "broker", str(broker)): own for broker, own in plan.system.broker.items()},
+    }
+    paths = [(*path, *name) for path, settings in tables.items() for name in [(), *((one,) for one in settings)]]
+    return {".".join(path): f"{source.name}:{_line(source, path)}" for path in paths}
+
+
+def _line(source: Source, path: tuple[str, ...]) -> int:
+    """A name with dots stands quoted, or as keys in keys."""
+    return source.lines.get((*path[:-1], *path[-1].split(".")), source.line(path)) if path else 1
 
 
 def _check_min_insync(source: Source, plan: Plan) -> None:
@@ -317,54 +334,26 @@ def render(plan: Plan) -> str:
         topic["assignment"] = plan.topic.assignment
     workload = plan.workload.given()
     workload["acks"] = "all" if plan.workload.acks == -1 else plan.workload.acks
-    out = [f"name = {_toml(plan.name)}"]
+    out = [f"name = {value_text(plan.name)}"]
     if plan.seed is not None:
         out.append(f"seed = {plan.seed}")
     if plan.expect != "valid":
-        out.append(f"expect = {_toml(plan.expect)}")
+        out.append(f"expect = {value_text(plan.expect)}")
     if plan.expect_found:
-        out.append(f"expect_found = {_toml(plan.expect_found)}")
-    _section(out, "[system]", system)
-    _section(out, "[system.settings]", plan.system.settings)
+        out.append(f"expect_found = {value_text(plan.expect_found)}")
+    section(out, "[system]", system)
+    section(out, "[system.settings]", plan.system.settings)
     for broker_id, settings in sorted(plan.system.broker.items()):
-        _section(out, f"[system.broker.{broker_id}]", settings)
-    _section(out, "[nodes]", nodes)
-    _section(out, "[topic]", topic)
-    _section(out, "[topic.config]", plan.topic.config)
-    _section(out, "[workload]", workload)
-    _section(out, "[workload.options]", plan.workload.options)
+        section(out, f"[system.broker.{broker_id}]", settings)
+    section(out, "[nodes]", nodes)
+    section(out, "[topic]", topic)
+    section(out, "[topic.config]", plan.topic.config)
+    section(out, "[workload]", workload)
+    section(out, "[workload.options]", plan.workload.options)
     if plan.faults is not None:
-        _section(out, "[faults]", {key: getattr(plan.faults, key) for key in plan.faults.__slots__})
+        section(out, "[faults]", {key: getattr(plan.faults, key) for key in plan.faults.__slots__})
     for step in plan.script:
-        _section(out, "[[script]]", {"do": step.do, **step.params})
-    _section(out, "[checks]", plan.checks.given())
-    _section(out, "[limits]", plan.limits.given())
+        section(out, "[[script]]", {"do": step.do, **step.params})
+    section(out, "[checks]", plan.checks.given())
+    section(out, "[limits]", plan.limits.given())
     return "\n".join(out) + "\n"
-
-
-def _section(out: list[str], header: str, values: Mapping[str, object]) -> None:
-    if values:
-        out.extend(["", header])
-        out.extend(f"{_toml_key(key)} = {_toml(value)}" for key, value in values.items())
-
-
-def _toml_key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _toml(key)
-
-
-def _toml(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case str():
-            # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        case list() | tuple():
-            return "[" + ", ".join(_toml(item) for item in value) + "]"
-        case Mapping():
-            return "{" + ", ".join(f"{_toml_key(str(k))} = {_toml(v)}" for k, v in value.items()) + "}"
-        case _:
-            # Dates and times: TOML's form is ISO 8601.
-            return str(value)

@@ -10,6 +10,7 @@ from harness.nodes.compiled import compiled_modules
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.systems.external_zookeeper import ExternalZooKeeper
+from harness.systems.highwater.settings_check import check_settings
 from harness.systems.highwater.source import broker_source
 from harness.systems.highwater.system import HighwaterSystem
 
@@ -40,8 +41,10 @@ class Highwater:
     checkers = CHECKERS
 
     def check(self, plan: Plan) -> None:
-        """Raises PlanError where the broker's code is not there, or its ZooKeeper out of reach."""
-        self.source(plan)
+        """Raises PlanError where the broker's code is not there, does not take the settings, or its ZooKeeper is out of
+        reach.
+        """
+        check_settings(plan, self.source(plan))
         if plan.nodes.zookeeper is not None and plan.nodes.kind == "docker":
             raise PlanError(
                 f"nodes.zookeeper: {plan.nodes.zookeeper!r} is out of reach of docker nodes, whose network is private; "
