@@ -11,9 +11,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
+from broker import __version__
 from broker.tools import commands as tools
+from harness.commands import nightly
+from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import (
@@ -30,12 +32,6 @@ from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
 from harness.tools import extras
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(USAGE, f"{self.prog}: {message}\n")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -44,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"highwater: the lab's Python packages are not all installed; missing: {names}", file=sys.stderr)
         print(f"get them with: {extras.INSTALL}", file=sys.stderr)
         return USAGE
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     refusal = extras.refusal(options.name)
     if refusal is not None:
         print(f"highwater: {refusal}", file=sys.stderr)
@@ -57,15 +53,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def parser() -> Parser:
+    """Of the whole command line."""
+    top = Parser(
         prog="highwater",
         description="Runs a cluster, breaks it, and judges what it promised.",
-        epilog=f"Tools for running clusters, each with its own --help: {', '.join(tools.COMMANDS)}.",
+        epilog=f"Exit codes of what judges: {VERDICT_CODES}. "
+        f"Tools for running clusters, each with its own --help: {', '.join(tools.COMMANDS)}.",
     )
-    commands = parser.add_subparsers(required=True, metavar="command", dest="name")
+    top.add_argument("--version", action="version", version=f"highwater {__version__}")
+    commands = top.add_subparsers(required=True, metavar="command", dest="name")
 
-    test = commands.add_parser("test", help="carry out a run file and judge it")
+    test = add(
+        commands,
+        "test",
+        "carry out a run file and judge it",
+        codes=VERDICT_CODES,
+        example="highwater test examples/runs/demo.toml --seed 7",
+    )
     test.add_argument("file", type=Path, metavar="RUN.toml")
     test.add_argument("--seed", type=int, metavar="N", help="instead of the run file's, or of one drawn at random")
     test.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
@@ -80,31 +85,49 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("--no-analysis", action="store_true", help="record only; exit 0 when that worked")
     test.set_defaults(command=_test)
 
-    again = commands.add_parser("analyze", help="judge a recorded run, also one that was aborted")
+    again = add(
+        commands,
+        "analyze",
+        "judge a recorded run, also one that was aborted",
+        codes=VERDICT_CODES,
+        example="highwater analyze store/demo/latest",
+    )
     again.add_argument("run", type=Path, metavar="RUN_DIR")
     again.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
     again.add_argument("--time-limit", type=float, metavar="S", help="seconds that the checkers may take")
     again.set_defaults(command=_analyze)
 
-    report = commands.add_parser("report", help="make a judged run's report again")
+    report = add(
+        commands,
+        "report",
+        "make a judged run's report again",
+        codes="0 made, 254 wrong usage, 255 it could not be made",
+        example="highwater report store/demo/latest",
+    )
     report.add_argument("run", type=Path, metavar="RUN_DIR")
     report.set_defaults(command=_report)
 
-    doctor = commands.add_parser("doctor", help="what is there, what is missing, which faults and nodes are available")
+    doctor = add(
+        commands,
+        "doctor",
+        "say what is there, what is missing, which faults and nodes are available",
+        codes="0 all that runs need is there, 1 something is missing, 254 wrong usage",
+        example="highwater doctor --spark",
+    )
     doctor.add_argument("--spark", action="store_true", help="also run a small Spark job, which takes 10 s or more")
     doctor.set_defaults(command=_doctor)
 
-    heal = commands.add_parser("heal", help="remove what runs that died have left")
+    heal = add(
+        commands,
+        "heal",
+        "remove what runs that died have left",
+        codes="0 nothing is left, 1 something could not be removed, 254 wrong usage",
+        example="highwater heal",
+    )
     heal.set_defaults(command=_heal)
 
-    nightly = commands.add_parser("nightly", help="many seeds of many run files; exit code of the worst verdict")
-    nightly.add_argument("files", type=Path, nargs="+", metavar="DIR_OR_FILE")
-    nightly.add_argument("--seeds", type=int, required=True, metavar="N", help="seeds 1 to N of each run file")
-    nightly.add_argument("--out", type=Path, default=Path("nightly"), metavar="DIR", help="state, runs, JUnit, summary")
-    nightly.add_argument("--resume", action="store_true", help="leave out what an earlier call has done")
-    nightly.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
-    nightly.set_defaults(command=_nightly)
-    return parser
+    nightly.add_to(commands)
+    return top
 
 
 def _test(options: argparse.Namespace) -> int:
@@ -143,6 +166,8 @@ def _test(options: argparse.Namespace) -> int:
         print(f"highwater: {ended.problem}", file=sys.stderr)
     if ended.judged is not None:
         _print_judged(ended.judged)
+    elif options.no_analysis and ended.problem is None:
+        print(f"not judged: `{command_again(ended.store)}` judges it")
     print(f"run: {ended.store.path}")
     return ended.exit_code
 
@@ -211,11 +236,3 @@ def _heal(_options: argparse.Namespace) -> int:
     from harness.commands.heal import main as heal
 
     return heal()
-
-
-def _nightly(options: argparse.Namespace) -> int:
-    from harness.commands.nightly import run_nightly
-
-    if options.seeds < 1:
-        raise PlanError(f"--seeds: {options.seeds} is not a whole number from 1 on")
-    return run_nightly(options.files, options.seeds, options.out, resume=options.resume, nodes=options.nodes)

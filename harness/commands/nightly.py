@@ -1,166 +1,116 @@
-"""Many seeds of many run files, one after the other, each in a process of its own; resumable.
+"""`highwater nightly`: its options, and what is taken from the matrix file where the command line does not say.
 
-Decides which runs are due. Must not know how a run works: it starts `highwater test` and reads exit code and results.
-Invariants: state.json is replaced after every run, so a call that was killed goes on with --resume where it stopped; a
-run that crashed is tried again on the next resume.
+Decides defaults and which figures are allowed. Must not know how a night is run. Imports at the top only what costs
+nothing: every command's help is put together through here.
 """
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+import argparse
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
-from harness.commands.nightly_files import suites, summary
-from harness.commands.nightly_results import VERDICTS, Job, Result, fault_gaps, worst
-from harness.plan.run_file import EXPECTATION, load_expectation
+from harness.commands.parser import add
 from harness.plan.toml_source import PlanError
-from harness.runs.analysis import CRASH
-from harness.runs.junit import write_suites
-from harness.runs.outside_code import outside_names, run_code
-from harness.runs.run_files import load
-from harness.runs.store import StoreError, read_json, write_json
-from harness.systems import system_kind
 
-Runner = Callable[[Job, Path], Result]
+if TYPE_CHECKING:
+    from harness.commands.parser import Commands
+
+_GIVEN = ("seeds", "fresh_seeds", "minutes", "lanes", "retries", "keep_days", "keep_gb", "webhook")
+"""Options that count instead of what the matrix file says."""
 
 
-def run_nightly(
-    files: Sequence[Path],
-    seeds: int,
-    out: Path,
-    *,
-    resume: bool,
-    nodes: str | None = None,
-    runner: Runner | None = None,
-    say: Callable[[str], None] = print,
-) -> int:
-    """Run what is due; returns the exit code of the worst. Raises PlanError for run files that cannot be used."""
-    jobs = make_jobs(files, seeds)
-    out.mkdir(parents=True, exist_ok=True)
-    state_file = out / "state.json"
-    done = _read_state(state_file) if resume else {}
-    if jobs and all(_is_done(done.get(job.key)) for job in jobs):
-        # The last night was completed: this is a new one, and the last one's results are kept.
-        _keep_night(state_file, out / "nights")
-        done = {}
-    carry_out = runner if runner is not None else _Subprocess(nodes)
-    for number, job in enumerate(jobs, start=1):
-        known = done.get(job.key)
-        if known is not None and _is_done(known):
-            say(f"[{number}/{len(jobs)}] {job.name} seed {job.seed}: {known.verdict()} (done before)")
-            continue
-        result = carry_out(job, out)
-        done[job.key] = result
-        write_json(state_file, {key: asdict(one) for key, one in done.items()})
-        say(f"[{number}/{len(jobs)}] {job.name} seed {job.seed}: {result.verdict()} in {result.seconds:.0f} s")
-    results = {job: done[job.key] for job in jobs}
-    write_suites(out / "junit.xml", suites(results))
-    uncovered = fault_gaps(results)
-    for gap in uncovered:
-        say(gap.text)
-    (out / "summary.html").write_text(summary(results, out, uncovered), encoding="utf-8")
-    code = worst(results, uncovered)
-    say(f"summary: {out / 'summary.html'}")
-    return code
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    nightly = add(
+        commands,
+        "nightly",
+        "many seeds of many run files, or of a matrix",
+        codes="of the worst run: 1 invalid, over 255 no verdict, over 2 unknown, over 0 as expected; 254 wrong usage",
+        example="highwater nightly examples/nightly/matrix.toml --minutes 240 --resume",
+    )
+    nightly.add_argument("files", type=Path, nargs="+", metavar="MATRIX_OR_FILE_OR_DIR")
+    nightly.add_argument("--seeds", type=int, metavar="N", help="seeds of each run file; needed where no matrix says")
+    nightly.add_argument("--fresh-seeds", action="store_true", default=None, help="seeds that no earlier night had")
+    nightly.add_argument("--out", type=Path, default=Path("nightly"), metavar="DIR", help="history, runs, pages")
+    nightly.add_argument("--resume", action="store_true", help="go on with the last night, unless it is complete")
+    nightly.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
+    nightly.add_argument("--minutes", type=float, metavar="M", help="start nothing that would end later")
+    nightly.add_argument("--lanes", type=int, metavar="N", help="runs at a time; default: one for two cores")
+    nightly.add_argument("--retries", type=int, metavar="N", help="of a run whose nodes failed; default: 1")
+    nightly.add_argument("--keep-days", type=float, metavar="D", help="remove good runs that are older")
+    nightly.add_argument("--keep-gb", type=float, metavar="G", help="remove the oldest good runs above this size")
+    nightly.add_argument("--webhook", metavar="URL", help="post the outcome there, as JSON")
+    nightly.set_defaults(command=_nightly)
 
 
-def make_jobs(files: Sequence[Path], seeds: int) -> list[Job]:
-    """Every seed of every run file, seed by seed, so that an interrupted night has seen all files."""
-    found: list[Path] = []
-    for path in files:
-        if path.is_dir():
-            inside = sorted(file for file in path.glob("*.toml") if not file.name.endswith(EXPECTATION))
-            if not inside:
-                raise PlanError(f"{path}: holds no run file (*.toml)")
-            found.extend(inside)
-        else:
-            found.append(path)
-    first_seed = [_job(path) for path in found]
-    return [replace(job, seed=seed) for seed in range(1, seeds + 1) for job in first_seed]
+def _nightly(options: argparse.Namespace) -> int:
+    from harness.nightly.night import Settings, run_night
+    from harness.nightly.retention import Keep
+    from harness.nightly.runner import Subprocesses
+    from harness.nightly.schedule import lanes_of
+    from harness.nightly.sources import read
+
+    _check(options)
+    due = read(options.files, options.out)
+    given = {name: value for name in _GIVEN if (value := getattr(options, name)) is not None}
+    night = replace(due.night, **given)
+    if night.seeds is None:
+        raise PlanError("--seeds: missing; expected a whole number from 1 on, here or as `seeds` of a matrix file")
+    settings = Settings(
+        seeds=night.seeds,
+        resume=options.resume,
+        fresh_seeds=night.fresh_seeds,
+        minutes=night.minutes,
+        lanes=night.lanes or lanes_of(os.cpu_count() or 1),
+        retries=night.retries,
+        keep=Keep(night.keep_days, night.keep_gb),
+        webhook=night.webhook,
+    )
+    runner = Subprocesses(options.nodes)
+    with _terminated_as_interrupted():
+        return run_night(due, options.out, settings, runner)
 
 
-def _job(path: Path) -> Job:
-    plan = load_expectation(path, load(path))
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    code = run_code(system_kind(plan.system.kind).source(plan), outside_names(plan))
-    return Job(str(path), plan.name, digest, 1, plan.expect, plan.expect_found, code)
+def _check(options: argparse.Namespace) -> None:
+    """Raises PlanError for a figure that no night can have."""
+    for name, least, what in (
+        ("seeds", 1, "a whole number from 1 on"),
+        ("minutes", 0.1, "a number of minutes from 0.1 on"),
+        ("lanes", 1, "a whole number from 1 on"),
+        ("retries", 0, "a whole number from 0 on"),
+        ("keep_days", 0, "a number of days from 0 on"),
+        ("keep_gb", 0, "a number of gigabytes from 0 on"),
+    ):
+        value = getattr(options, name)
+        if value is not None and not value >= least:
+            raise PlanError(f"--{name.replace('_', '-')}: {value} is not {what}")
+    if options.webhook is not None and not options.webhook.startswith(("http://", "https://")):
+        raise PlanError(f"--webhook: {options.webhook!r} is not an http:// or https:// address")
 
 
-def _is_done(result: Result | None) -> bool:
-    return result is not None and result.exit_code in VERDICTS
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a night as Ctrl-C does; later ones are ignored while it ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
 
-def _keep_night(state_file: Path, nights: Path) -> None:
-    nights.mkdir(exist_ok=True)
-    ended = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(state_file.stat().st_mtime))
-    state_file.rename(nights / f"{ended}.json")
-
-
-def _read_state(path: Path) -> dict[str, Result]:
-    if not path.exists():
-        return {}
-    state: dict[str, Result] = {}
-    for key, value in read_json(path).items():
-        try:
-            state[key] = Result(**value)  # type: ignore[arg-type]
-        except TypeError as error:
-            raise StoreError(f"{path}: {key}: not a result of an earlier call ({error}); remove the file") from None
-    return state
-
-
-class _Subprocess:
-    """Carries a job out as `highwater test`; its output is in <out>/logs."""
-
-    def __init__(self, nodes: str | None) -> None:
-        self._nodes = nodes
-
-    def __call__(self, job: Job, out: Path) -> Result:
-        logs = out / "logs"
-        logs.mkdir(exist_ok=True)
-        store = out / "store"
-        before = _latest(store, job.name)
-        command = [sys.executable, "-m", "harness.commands", "test", job.file]
-        command += ["--seed", str(job.seed), "--store", str(store)]
-        if self._nodes is not None:
-            command += ["--nodes", self._nodes]
-        began_s = time.monotonic()
-        log = logs / f"{job.name}-{job.digest}-{job.seed}.log"
-        with log.open("wb") as output:
-            code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
-        run_dir = _latest(store, job.name)
-        if run_dir == before:
-            run_dir = None
-        sentence = ""
-        found: list[str] = []
-        not_fired: list[str] = []
-        judged = _results_of(run_dir)
-        if code in VERDICTS and judged.get("verdict") != VERDICTS[code]:
-            # Python ends with 1 and 2 for failures of its own.
-            says = f"results.json says {judged.get('verdict', 'nothing')}" if run_dir else "no run was recorded"
-            sentence = f"exit code {code}, which means {VERDICTS[code]}, but {says}; its output: {log}"
-            code = CRASH
-        elif code in VERDICTS:
-            sentence = str(judged.get("sentence", ""))
-            checks: dict[str, dict[str, object]] = judged.get("checkers", {})  # type: ignore[assignment]
-            found = [name for name, check in checks.items() if check["verdict"] == "invalid"]
-            not_fired = list(judged.get("not_fired", ()))  # type: ignore[call-overload]
-        else:
-            sentence = "".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:])
-        took_s = round(time.monotonic() - began_s, 1)
-        return Result(code, took_s, sentence, None if run_dir is None else str(run_dir), found, not_fired)
-
-
-def _results_of(run_dir: Path | None) -> dict[str, object]:
-    """results.json of a run, empty where it has none."""
-    path = None if run_dir is None else run_dir / "results.json"
-    return read_json(path) if path is not None and path.is_file() else {}
-
-
-def _latest(store: Path, name: str) -> Path | None:
-    link = store / name / "latest"
-    return link.resolve() if link.exists() else None
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

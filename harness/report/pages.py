@@ -9,7 +9,7 @@ def environment(package: str) -> Environment:
     """Of the templates in `<package>/templates`."""
     return Environment(
         loader=PackageLoader(package, "templates"),
-        autoescape=select_autoescape(["html"]),
+        autoescape=select_autoescape(["html", "svg"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -16,7 +16,7 @@ from harness.plan.plan import Plan
 from harness.runs import run_info
 from harness.runs.console import Console, Stats
 from harness.runs.run_control import Abort
-from harness.runs.store import RunStore
+from harness.runs.store import RunStore, StoreError
 
 DRAIN_PROCESSES = 1_000_000_000
 """Process numbers from here on belong to drains and scripts; the load's stay below."""
@@ -79,13 +79,22 @@ class Recording:
                 with contextlib.suppress(OSError):
                     self._history.harness(what, error=text)
 
-    def close(self, problem: str | None) -> str | None:
-        """Complete the history and run.json. Returns problem, or why the record itself is incomplete."""
+    def close(self, problem: str | None, trouble: str | None) -> str | None:
+        """Complete the history and run.json. Returns problem, or why the record itself is incomplete.
+
+        trouble: whose the problem is (`harness.runs.trouble`).
+        """
         try:
             self._history.close()
             lines = self._history.lines
             changes: dict[str, object] = {"finished": problem is None, "aborted": problem, "lines": lines}
+            changes |= {} if trouble is None else {"trouble": trouble}
             self.store.update_run(**changes)
         except Exception as error:
             return problem or f"the history could not be completed: {error}"
         return problem
+
+    def note_trouble(self, trouble: str) -> None:
+        """Say in run.json what kept a recorded run from a verdict; a run.json that cannot be written stays as it is."""
+        with contextlib.suppress(OSError, StoreError):
+            self.store.update_run(trouble=trouble)

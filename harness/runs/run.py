@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
+from typing import NamedTuple
 
 from harness.operations.history import SETUP
 from harness.operations.interpreter import Interpreter
@@ -26,6 +27,7 @@ from harness.runs.main_phase import MainPhase
 from harness.runs.recording import Recording
 from harness.runs.run_control import Abort, Aborted, Background, RunFailed
 from harness.runs.store import RunStore, create
+from harness.runs.trouble import ANALYSIS, SIGNAL, trouble_of
 from harness.systems import system_kind
 from harness.workloads import prepared, workload_kind
 from harness.workloads.base import FinalTools, Workload, WorkloadFailed
@@ -82,29 +84,40 @@ def run(plan: Plan, options: Options) -> Ended:
     recording = Recording(plan, options.argv, store, abort)
     recording.console.start()
     with abort.held(), abort.on_signals(recording.history.main_thread_inside):
-        problem = recording.close(_record(plan, recording))
+        broken = _record(plan, recording)
+        problem = recording.close(*broken)
         if options.analysis:
             found = judge(recording, problem, plan.limits.analysis_s, options.spark_master)
+            if found.judged is None and problem is None:
+                recording.note_trouble(SIGNAL if abort.is_set() else ANALYSIS)
         else:
             found = Judgement(None, problem)
         recording.console.close()
     return Ended(store, found.exit_code, found.judged, found.problem)
 
 
-def _record(plan: Plan, recording: Recording) -> str | None:
-    """Everything up to the end of the history; what the run broke off for, if it did. Never raises."""
+class _Broken(NamedTuple):
+    """What a run broke off for, for people, and whose trouble it is (`trouble`); None where it did not."""
+
+    problem: str | None
+    trouble: str | None
+
+
+def _record(plan: Plan, recording: Recording) -> _Broken:
+    """Everything up to the end of the history. Never raises."""
     try:
         with recording.abort.released():
             recording.begin(SETUP, plan.limits.setup_s)
             with open_cluster(plan, recording) as cluster:
                 _test(plan, recording, cluster)
     except Aborted:
-        return f"aborted by {recording.abort.reason}"
+        return _Broken(f"aborted by {recording.abort.reason}", SIGNAL)
     except (RunFailed, ScriptFailed) as error:
-        return f"the run could not be carried out: {error}"
+        return _Broken(f"the run could not be carried out: {error}", trouble_of(error))
     except Exception as error:
-        return f"the run crashed in phase {recording.history.phase}: {type(error).__name__}: {error}"
-    return None
+        text = f"the run crashed in phase {recording.history.phase}: {type(error).__name__}: {error}"
+        return _Broken(text, trouble_of(error))
+    return _Broken(None, None)
 
 
 def _test(plan: Plan, recording: Recording, cluster: Cluster) -> None:
@@ -118,7 +131,7 @@ def _test(plan: Plan, recording: Recording, cluster: Cluster) -> None:
         try:
             workload.setup(max(SETUP_LEAST_S, plan.limits.setup_s - (time.monotonic() - began_s)))
         except WorkloadFailed as error:
-            raise RunFailed(f"setup: {error}") from None
+            raise RunFailed(f"setup: {error}") from error
         interpreter = Interpreter(workload.threads, workload.open_client, recording.history)
         main_phase = MainPhase(plan, system.view(), workload, interpreter, recording)
         ends.callback(main_phase.end)

@@ -14,6 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+_ENDING = (
+    b"ending: faults are taken back, what was recorded is kept; once more changes nothing, "
+    b"`highwater heal` cleans up after a kill -9\n"
+)
 WORKERS_END_S = 75.0
 """Longer than the slowest change of a fault: a clean stop that ends in a kill, and the start after it."""
 
@@ -66,6 +70,8 @@ class Abort:
                     os.write(2, b"already ending; `highwater heal` cleans up after a kill -9\n")
                 return
             self.reason = signal.Signals(number).name
+            with suppress(OSError):
+                os.write(2, _ENDING)
             if not self._held and not must_not_raise():
                 raise Aborted
 
@@ -135,6 +141,7 @@ class Background:
     def raise_error(self) -> None:
         """Raises RunFailed when the work ended with an error, or goes on after `end`."""
         if self._failure is not None:
-            raise RunFailed(f"{self.name}: {type(self._failure).__name__}: {self._failure}")
+            text = f"{self.name}: {type(self._failure).__name__}: {self._failure}"
+            raise RunFailed(text) from self._failure
         if self._thread.is_alive():
             raise RunFailed(f"{self.name}: has not ended {WORKERS_END_S:g} s after it was stopped")

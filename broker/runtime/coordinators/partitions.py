@@ -110,8 +110,8 @@ class CoordinatorPartitions(Generic[S]):
         self._listeners.append(listener)
 
     def loading_since(self) -> Mapping[int, float]:
-        """Partitions whose state this broker does not know yet, and since when somebody waits for them, or it loads them,
-        by the loop's clock.
+        """Partitions whose state this broker does not know yet, and since when, by the loop's clock, somebody waits for
+        them; where nobody does, since when they are loaded.
         """
         return self._loading_since
 

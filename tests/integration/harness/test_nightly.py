@@ -1,23 +1,35 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Barrier, Thread
 
 import pytest
 from junitparser import JUnitXml
 
 from harness.commands import main as cli
-from harness.commands import nightly as nightly_module
-from harness.commands.fault_coverage import RUNS_ENOUGH
-from harness.commands.nightly import run_nightly
-from harness.commands.nightly_results import Job, Result
+from harness.nightly import sources
+from harness.nightly.fault_coverage import RUNS_ENOUGH
+from harness.nightly.history import open_history
+from harness.nightly.jobs import Job, Result
+from harness.nightly.night import Settings, run_night
+from harness.nightly.retention import Keep, remove_old
+from harness.nightly.runner import Runner as AnyRunner
+from harness.nightly.runner import Subprocesses
+from harness.nightly.sources import read
 from harness.plan.toml_source import PlanError
-from harness.runs.store import create, write_json
+from harness.runs.store import StoreError, create, write_json
+from harness.runs.trouble import INFRASTRUCTURE, LAB, SIGNAL
 from tests.support.brokers import ROOT
+from tests.support.wait import eventually
 
 pytestmark = pytest.mark.guarantee("H7")
 
@@ -31,8 +43,11 @@ class Runner:
         die_after: int | None = None,
         found: tuple[str, ...] = (),
         not_fired: Callable[[Job], tuple[str, ...]] = lambda _: (),
+        trouble: str = LAB,
     ) -> None:
         self.codes = codes or {}
+        self.trouble = trouble
+        self.ended = False
         self.not_fired = not_fired
         self.found = found
         self.die_after = die_after
@@ -50,13 +65,17 @@ class Runner:
             checkers = {"lost-write": {"verdict": verdict, "reasons": ["why"], "witnesses": []}}
             write_json(run.results, {"verdict": verdict, "sentence": f"{verdict} <it>", "checkers": checkers})
             run_dir = str(run.path)
-        return Result(code, 1.0, f"{verdict} <it>", run_dir, self.found, self.not_fired(job))
+        trouble = self.trouble if verdict is None else None
+        return Result(code, 1.0, f"{verdict} <it>", run_dir, self.found, self.not_fired(job), trouble)
+
+    def end(self) -> None:
+        self.ended = True
 
 
 @pytest.fixture(autouse=True)
 def code_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that is edited while the tests run must not begin another night."""
-    monkeypatch.setattr(nightly_module, "run_code", lambda *_what: "same")
+    monkeypatch.setattr(sources, "run_code", lambda *_what: "same")
 
 
 @pytest.fixture
@@ -68,8 +87,12 @@ def files(tmp_path: Path) -> Path:
     return folder
 
 
-def night(files: Path, runner: Runner, *, resume: bool = False, seeds: int = 2) -> int:
-    return run_nightly([files], seeds, files.parent / "out", resume=resume, runner=runner, say=lambda _text: None)
+def nights(files: list[Path], out: Path, runner: AnyRunner, settings: Settings, said: list[str] | None = None) -> int:
+    return run_night(read(files, out), out, settings, runner, say=(said if said is not None else []).append)
+
+
+def night(files: Path, runner: AnyRunner, *, resume: bool = False, seeds: int = 2) -> int:
+    return nights([files], files.parent / "out", runner, Settings(seeds, resume))
 
 
 @pytest.mark.parametrize(
@@ -80,16 +103,78 @@ def test_exit_code_without_results_of_the_same_verdict_is_a_crash(
 ) -> None:
     """Python itself ends with 1 where a program cannot be started, which would be taken for invalid."""
 
-    def end_with_1(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        if verdict is not None:
-            store = create(tmp_path / "store", "a")
-            write_json(store.results, {"verdict": verdict, "sentence": "It is.", "checkers": {}})
-        return subprocess.CompletedProcess(command, 1)
-
-    monkeypatch.setattr(subprocess, "run", end_with_1)
-    result = nightly_module._Subprocess(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    store = create(tmp_path / "store", "a")
+    if verdict is not None:
+        write_json(store.results, {"verdict": verdict, "sentence": "It is.", "checkers": {}})
+    monkeypatch.setattr(sys, "executable", program(tmp_path, "echo run: $PWD" if verdict else "true", "exit 1"))
+    monkeypatch.chdir(store.path)
+    result = Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
     assert result.exit_code == (1 if verdict == "invalid" else 255)
     assert said in result.sentence
+    assert result.trouble == (None if verdict == "invalid" else LAB)
+
+
+def program(folder: Path, *lines: str) -> str:
+    """A shell script in the place of Python, which takes its arguments for `highwater test`."""
+    path = folder / "program"
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "trouble", "said"),
+    [
+        (["kill -KILL $$"], INFRASTRUCTURE, "exit code -9"),
+        (["echo no nodes >&2", "exit 255"], INFRASTRUCTURE, "no nodes"),
+        (["echo wrong >&2", "exit 254"], LAB, "wrong"),
+        (["kill -TERM $$"], SIGNAL, "exit code -15"),
+    ],
+)
+def test_run_without_a_verdict_says_whose_trouble_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], trouble: str, said: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", program(tmp_path, *lines))
+    result = Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    assert (result.trouble, result.run_dir) == (trouble, None)
+    assert said in result.sentence
+
+
+def test_killed_run_is_found_by_its_seed_and_says_itself_whose_trouble_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two lanes write below one store: a run that was killed did not say where it stands."""
+    runs = tmp_path / "store" / "a"
+    make = [f"mkdir -p {runs}/{seed} && echo '{{\"seed\": {seed}}}' > {runs}/{seed}/run.json" for seed in (6, 7, 8)]
+    monkeypatch.setattr(sys, "executable", program(tmp_path, *make, "kill -KILL $$"))
+    result = Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    assert result.run_dir == str(runs / "7")
+    (runs / "7" / "run.json").write_text('{"seed": 7, "trouble": "system"}')
+    monkeypatch.setattr(sys, "executable", program(tmp_path, f"echo run: {runs}/7", "exit 255"))
+    assert Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path).trouble == "system"
+
+
+def test_runs_under_way_are_ended_as_by_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = tmp_path / "began"
+    script = tmp_path / "run"
+    # Not in the shell's language: where SIGINT was ignored from the start, as in a job in the background, it stays so.
+    script.write_text(
+        f"#!{sys.executable}\n"
+        "import pathlib, signal, sys\n"
+        "def end(*_):\n    print('ended', flush=True)\n    sys.exit(255)\n"
+        "signal.signal(signal.SIGINT, end)\n"
+        f"pathlib.Path({str(began)!r}).touch()\n"
+        "while True:\n    signal.pause()\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    runner = Subprocesses(None)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(runner, Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+        eventually(began.exists, "the run begins")
+        runner.end()
+        assert running.result(timeout=30).sentence == "ended"
+    assert runner(Job("a.toml", "a", "d", 8, "valid"), tmp_path).trouble == SIGNAL
 
 
 def test_nightly_runs_every_seed_of_every_file_seed_by_seed(files: Path) -> None:
@@ -132,14 +217,16 @@ def test_nightly_after_a_whole_night_begins_a_new_one_and_keeps_the_old(files: P
     second = Runner()
     assert night(files, second, resume=True) == 0
     assert len(second.ran) == 4
-    (kept,) = (files.parent / "out" / "nights").iterdir()
-    assert '"exit_code": 1' in kept.read_text()
+    with open_history(files.parent / "out") as history:
+        assert [one.exit_code for one in history.nights("nightly")] == [1, 0]
+        first, last = ([row.result.exit_code for row in history.of_night(one)] for one in (1, 2))
+    assert (first, last) == ([1, 0, 0, 0], [0, 0, 0, 0])
 
 
 def test_nightly_resume_runs_again_what_other_code_was_judged_by(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         night(files, Runner(die_after=3))
-    monkeypatch.setattr(nightly_module, "run_code", lambda *_what: "changed")
+    monkeypatch.setattr(sources, "run_code", lambda *_what: "changed")
     second = Runner()
     night(files, second, resume=True)
     assert len(second.ran) == 4
@@ -221,7 +308,7 @@ def test_nightly_page_shows_hostile_text_as_text(files: Path) -> None:
     def runner(job: Job, _out: Path) -> Result:
         return Result(0, 1.0, hostile, str(files / job.name), (), ("<i>kill</i>",))
 
-    run_nightly([files], 1, out, resume=False, runner=runner, say=lambda _text: None)
+    nights([files], out, Function(runner), Settings(1))
     page = (out / "summary.html").read_text()
     read = PageReader()
     read.feed(page)
@@ -229,6 +316,19 @@ def test_nightly_page_shows_hostile_text_as_text(files: Path) -> None:
     assert sorted(read.links) == [f'../runs "of" <b>/{name}/report.html' for name in "ab"]
     assert [text for text in read.texts if "script" in text] == [hostile] * 2
     assert len([text for text in read.texts if "fired in none of 1 run: <i>kill</i>" in text]) == 2
+
+
+class Function:
+    """A runner that is one function."""
+
+    def __init__(self, carry_out: Callable[[Job, Path], Result]) -> None:
+        self._carry_out = carry_out
+
+    def __call__(self, job: Job, out: Path) -> Result:
+        return self._carry_out(job, out)
+
+    def end(self) -> None:
+        """Nothing is under way."""
 
 
 class PageReader(HTMLParser):
@@ -258,7 +358,7 @@ def test_nightly_without_a_package_of_the_lab_is_usage_and_says_what_to_install(
 
 def test_nightly_imports_nothing_that_draws_charts() -> None:
     """Where plotly is not installed, runs are judged without reports, by night as well."""
-    code = "import sys, harness.commands.nightly; sys.exit('plotly' in sys.modules)"
+    code = "import sys, harness.nightly.night; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
@@ -267,7 +367,7 @@ def test_nightly_names_faults_that_fired_in_no_run_of_a_file(files: Path) -> Non
     missed = {("a", 1): ("pause", "halves"), ("a", 2): ("halves", "kill"), ("b", 1): ("kill",), ("b", 2): ("pause",)}
     said: list[str] = []
     runner = Runner(not_fired=lambda job: missed[(job.name, job.seed)])
-    assert run_nightly([files], 2, files.parent / "out", resume=False, runner=runner, say=said.append) == 0
+    assert nights([files], files.parent / "out", runner, Settings(2), said) == 0
     (told,) = [text for text in said if "none of" in text]
     assert told.startswith(f"{files / 'a.toml'}: fired in none of 2 runs: halves (")
     assert "a.toml: fired in none of 2 runs: halves" in (files.parent / "out" / "summary.html").read_text()
@@ -283,7 +383,7 @@ def test_nightly_of_enough_runs_is_unknown_where_a_fault_never_fired(files: Path
 def test_nightly_expects_no_faults_of_a_crashed_run(files: Path) -> None:
     runner = Runner({("a", 1): 255}, not_fired=lambda job: () if (job.name, job.seed) == ("a", 1) else ("halves",))
     said: list[str] = []
-    run_nightly([files / "a.toml"], 2, files.parent / "out", resume=False, runner=runner, say=said.append)
+    nights([files / "a.toml"], files.parent / "out", runner, Settings(2), said)
     assert any("a.toml: fired in none of 1 run: halves" in text for text in said)
 
 
@@ -297,4 +397,228 @@ def test_nightly_run_file_that_cannot_be_used_is_refused_before_anything_runs(fi
 
 def test_nightly_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="holds no run file"):
-        run_nightly([tmp_path], 1, tmp_path / "out", resume=False, runner=Runner())
+        nights([tmp_path], tmp_path / "out", Runner(), Settings(1))
+
+
+MATRIX = """
+name = "mine"
+seeds = 2
+
+[axis.load.light]
+workload.rate = 10
+
+[axis.load.heavy]
+workload.rate = 1000
+
+[axis.faults.none]
+
+[axis.faults.network]
+faults.kinds = ["isolate", "halves"]
+"""
+
+
+def matrix(folder: Path, text: str = MATRIX) -> Path:
+    path = folder / "matrix.toml"
+    path.write_text(text)
+    return path
+
+
+def test_matrix_runs_every_combination_and_shows_them_as_a_table(tmp_path: Path) -> None:
+    runner = Runner({("heavy-network", 2): 1})
+    out = tmp_path / "out"
+    due = read([matrix(tmp_path)], out)
+    assert due.night.seeds == 2
+    assert run_night(due, out, Settings(2), runner, say=lambda _: None) == 1
+    names = ["light-none", "light-network", "heavy-none", "heavy-network"]
+    assert runner.ran == [(name, seed) for seed in (1, 2) for name in names]
+    page = (out / "summary.html").read_text()
+    assert '<span class="mark invalid">1 invalid</span> <span class="mark valid">1 valid</span>' in page
+    assert "load by faults" in page
+    assert 'kinds = ["isolate", "halves"]' in (out / "cells" / "heavy-network.toml").read_text()
+
+
+def test_matrix_run_that_cannot_be_used_is_refused_with_its_cell(tmp_path: Path) -> None:
+    path = matrix(tmp_path, MATRIX.replace("workload.rate = 1000", "workload.rte = 1000"))
+    runner = Runner()
+    with pytest.raises(PlanError, match=r"matrix.toml: the run of load heavy, faults none: .*rte: unknown key"):
+        nights([path], tmp_path / "out", runner, Settings(1))
+    assert runner.ran == []
+
+
+def test_matrix_takes_the_expectation_of_the_file_that_it_begins_with(files: Path) -> None:
+    (files / "b.expect.toml").write_text('expect = "invalid"\n')
+    path = matrix(files.parent, '[axis.workload.x]\nfile = "runs/b.toml"\n')
+    assert nights([path], files.parent / "out", Runner({("x", 1): 1}), Settings(1)) == 0
+    assert nights([path], files.parent / "out", Runner(), Settings(1)) == 1
+
+
+def test_nodes_that_fail_are_tried_again_behind_the_others_and_named(files: Path) -> None:
+    class Failing(Runner):
+        def __call__(self, job: Job, out: Path) -> Result:
+            first = (job.name, job.seed) not in self.ran
+            self.codes = {("a", 1): 255 if first else 0}
+            return super().__call__(job, out)
+
+    said: list[str] = []
+    runner = Failing(trouble=INFRASTRUCTURE)
+    assert nights([files], files.parent / "out", runner, Settings(1), said) == 0
+    assert runner.ran == [("a", 1), ("b", 1), ("a", 1)]
+    assert any("came to no verdict at first: a seed 1" in text for text in said)
+    with open_history(files.parent / "out") as history:
+        assert [(row.name, row.attempt) for row in history.of_night(1)] == [("a", 1), ("b", 1), ("a", 2)]
+
+
+@pytest.mark.parametrize(("trouble", "retries", "runs"), [(INFRASTRUCTURE, 2, 3), (INFRASTRUCTURE, 0, 1), (LAB, 2, 1)])
+def test_tries_are_bounded_and_for_failing_nodes_alone(files: Path, trouble: str, retries: int, runs: int) -> None:
+    runner = Runner({("a", 1): 255}, trouble=trouble)
+    assert nights([files / "a.toml"], files.parent / "out", runner, Settings(1, retries=retries)) == 255
+    assert len(runner.ran) == runs
+
+
+def test_lanes_run_side_by_side(files: Path) -> None:
+    both = Barrier(2, timeout=30)
+
+    def meet(job: Job, out: Path) -> Result:
+        both.wait()
+        return Result(0, 1.0, "", None)
+
+    assert nights([files], files.parent / "out", Function(meet), Settings(1, lanes=2)) == 0
+
+
+def test_night_without_time_left_says_what_it_did_not_run_and_goes_on_later(files: Path) -> None:
+    out = files.parent / "out"
+    now_s = 0.0
+
+    def take_a_minute(job: Job, _out: Path) -> Result:
+        nonlocal now_s
+        now_s += 60
+        return Result(0, 60.0, "", None)
+
+    due, said, runner = read([files], out), [""], Function(take_a_minute)
+    settings = Settings(2, resume=True, minutes=2.5)
+    assert run_night(due, out, settings, runner, say=said.append, clock_s=lambda: now_s) == 0
+    assert any("not run: 2 of 4" in text for text in said)
+    assert run_night(due, out, settings, runner, say=said.append, clock_s=lambda: now_s) == 0
+    assert json.loads((out / "night.json").read_text())["not_run"] == []
+    with open_history(out) as history:
+        assert [one.not_run for one in history.nights("nightly")] == [0]
+
+
+def test_night_in_which_nothing_ran_is_unknown(files: Path) -> None:
+    out = files.parent / "out"
+    settings = Settings(1, minutes=1.0)
+    ticks = iter(range(0, 10_000, 100))
+    assert run_night(read([files], out), out, settings, Runner(), say=lambda _: None, clock_s=lambda: next(ticks)) == 2
+
+
+def test_fresh_seeds_are_no_earlier_nights(files: Path) -> None:
+    runner = Runner()
+    for _ in range(2):
+        nights([files / "a.toml"], files.parent / "out", runner, Settings(2, resume=True, fresh_seeds=True))
+    assert runner.ran == [("a", 1), ("a", 2), ("a", 3), ("a", 4)]
+
+
+def test_interrupted_night_ends_its_runs_keeps_what_was_done_and_begins_nothing(files: Path) -> None:
+    class Interrupted(Runner):
+        def __call__(self, job: Job, out: Path) -> Result:
+            if job.name == "b":
+                eventually(lambda: self.ended, "the night ends its runs")
+                return Result(255, 1.0, "aborted by SIGINT", None, trouble=SIGNAL)
+            return super().__call__(job, out)
+
+    out, runner = files.parent / "out", Interrupted()
+
+    def interrupt(_text: str) -> None:
+        if not runner.ended:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_night(read([files], out), out, Settings(2, lanes=2), runner, say=interrupt)
+    assert runner.ran == [("a", 1)]
+    page = (out / "summary.html").read_text()
+    assert "1 run: 1 valid" in page
+    assert "not run: 3 of 4" in page
+    second = Runner()
+    assert night(files, second, resume=True) == 0
+    assert ("a", 1) not in second.ran
+    assert len(second.ran) == 3
+
+
+def test_good_runs_are_removed_by_size_and_failing_ones_never(files: Path) -> None:
+    runner = Runner({("b", 1): 1, ("b", 2): 255})
+    nights([files], files.parent / "out", runner, Settings(2, keep=Keep(gb=0)))
+    out = files.parent / "out"
+    assert [path.parent.name for path in out.glob("store/*/2*")] == ["b"]
+    with open_history(out) as history:
+        assert {row.name: row.removed is None for row in history.of_night(1) if row.seed == 1} == {
+            "a": False,
+            "b": True,
+        }
+    assert "<td>" in (out / "summary.html").read_text()
+
+
+def test_good_runs_are_removed_by_age(files: Path) -> None:
+    out = files.parent / "out"
+    nights([files / "a.toml"], out, Runner(), Settings(1))
+    with open_history(out) as history:
+        assert remove_old(history, Keep(days=1), out) == []
+        (said,) = remove_old(history, Keep(days=1), out, now_s=time.time() + 90_000)
+        assert said.startswith("removed 1 good runs")
+        assert remove_old(history, Keep(days=1), out, now_s=time.time() + 90_000) == []
+    assert list(out.glob("store/a/*")) == []
+
+
+def test_history_that_is_none_is_refused_and_left_alone(tmp_path: Path, files: Path) -> None:
+    out = files.parent / "out"
+    out.mkdir()
+    (out / "history.sqlite").write_text("no database, but long enough to be taken for one" * 40)
+    with pytest.raises(StoreError, match=r"history.sqlite: cannot be used as a history of nights"):
+        night(files, Runner())
+    assert (out / "history.sqlite").read_text().startswith("no database")
+
+
+def test_webhook_gets_the_night_and_a_dead_one_changes_nothing(files: Path) -> None:
+    got: list[bytes] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    said: list[str] = []
+    with HTTPServer(("127.0.0.1", 0), Hook) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/hook"
+        assert nights([files], files.parent / "out", Runner({("b", 1): 1}), Settings(1, webhook=url), said) == 1
+    assert said[-1] == "webhook: 204"
+    posted = json.loads(got[0])
+    assert (posted["verdict"], posted["counts"]["valid"], posted["runs"][0]["name"]) == ("invalid", 1, "b")
+    assert "| b | 1 | invalid |" in posted["text"]
+    assert nights([files], files.parent / "out", Runner(), Settings(1, webhook=url), said) == 0
+    assert "did not take the night" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--lanes", "0"], "--lanes: 0 is not a whole number from 1 on"),
+        (["--minutes", "0"], "--minutes: 0.0 is not a number of minutes from 0.1 on"),
+        (["--webhook", "ftp://x"], "--webhook: 'ftp://x' is not an http:// or https:// address"),
+        ([], "--seeds: missing"),
+        (["--seed", "3"], "unrecognized arguments: --seed 3"),
+    ],
+)
+def test_wrong_options_are_usage(
+    files: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files.parent)
+    try:
+        code = cli.main(["nightly", str(files), *arguments])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == 254
+    assert said in capsys.readouterr().err

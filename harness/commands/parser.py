@@ -1,0 +1,41 @@
+"""How the command line is parsed: wrong usage is exit code 254, options are written out whole.
+
+Must not know which commands there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from harness.runs.analysis import USAGE
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction["Parser"]
+
+
+VERDICT_CODES = "0 valid, 1 invalid, 2 unknown, 254 wrong usage, 255 no verdict"
+
+
+class Parser(argparse.ArgumentParser):
+    """An `ArgumentParser` without abbreviations: an option that a later release adds must not change what one means."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"allow_abbrev": False, **options})
+
+    def error(self, message: str) -> NoReturn:
+        """Usage and message on standard error, exit code 254."""
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def add(commands: Commands, name: str, what: str, *, codes: str, example: str) -> Parser:
+    """Add a command whose --help ends with its exit codes and an example."""
+    return commands.add_parser(
+        name,
+        help=what,
+        description=what[0].upper() + what[1:] + ".",
+        epilog=f"exit codes: {codes}\nexample:    {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )

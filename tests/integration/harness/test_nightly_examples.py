@@ -1,0 +1,104 @@
+"""The examples of nights by themselves: what they start is a command that there is, on files that there are."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.commands.main import parser
+from harness.nightly.sources import read
+from tests.support.brokers import ROOT
+
+pytestmark = pytest.mark.guarantee("H7")
+
+EXAMPLES = ROOT / "examples" / "nightly"
+
+
+def workflow() -> dict[str, object]:
+    loaded: dict[str, object] = yaml.safe_load((EXAMPLES / "github-workflow.yml").read_text())
+    return loaded
+
+
+def cron_job() -> dict[str, object]:
+    documents = yaml.safe_load_all((EXAMPLES / "kubernetes-cronjob.yaml").read_text())
+    (loaded,) = [one for one in documents if one["kind"] == "CronJob"]
+    made: dict[str, object] = loaded
+    return made
+
+
+def container() -> dict[str, object]:
+    spec = cron_job()["spec"]["jobTemplate"]["spec"]["template"]["spec"]  # type: ignore[index]
+    (only,) = spec["containers"]
+    made: dict[str, object] = only
+    return made
+
+
+def service() -> configparser.ConfigParser:
+    read_in = configparser.ConfigParser(interpolation=None)
+    read_in.optionxform = str  # type: ignore[assignment,method-assign]
+    read_in.read_string((EXAMPLES / "highwater-nightly.service").read_text())
+    return read_in
+
+
+def commands() -> dict[str, list[str]]:
+    """By example, the arguments after `highwater`."""
+    steps = workflow()["jobs"]["nightly"]["steps"]  # type: ignore[index]
+    (run,) = [step["run"] for step in steps if step.get("name") == "Run"]
+    texts = {
+        "crontab": (EXAMPLES / "crontab").read_text(),
+        "service": service()["Service"]["ExecStart"],
+        "workflow": run,
+    }
+    found = {}
+    for name, text in texts.items():
+        (line,) = re.findall(r"bin/highwater (nightly .*)", text)
+        found[name] = shlex.split(line)
+    image = re.findall(r"^(ENTRYPOINT|CMD) (\[.*\])$", (EXAMPLES / "Dockerfile").read_text(), re.MULTILINE)
+    entry, default = (json.loads(text) for _, text in image)
+    found["image"] = [*entry[1:], *default]
+    found["cron job"] = [*entry[1:], *container()["args"]]  # type: ignore[misc]
+    return found
+
+
+@pytest.mark.parametrize("name", ["crontab", "service", "workflow", "image", "cron job"])
+def test_what_an_example_starts_is_a_command_on_files_that_there_are(name: str) -> None:
+    options = parser().parse_args(commands()[name])
+    assert options.name == "nightly"
+    assert options.resume
+    assert [(ROOT / file).is_file() for file in options.files] == [True]
+
+
+def test_matrix_of_the_example_can_be_used_whole(tmp_path: Path) -> None:
+    due = read([EXAMPLES / "matrix.toml"], tmp_path)
+    names = [job.name for job in due.once]
+    assert len(names) == 6 * 4 + 1
+    assert "append-poll-all-docker" in names
+    assert {job.cell["faults"] for job in due.once} == {"all", "processes", "network", "clocks"}
+
+
+def test_night_has_the_time_that_its_keeper_gives_it() -> None:
+    """Whoever stops a night after its time would stop it before it has written its pages."""
+    spec = cron_job()["spec"]["jobTemplate"]["spec"]  # type: ignore[index]
+    hours = spec["activeDeadlineSeconds"] / 3600
+    assert parser().parse_args(commands()["cron job"]).minutes / 60 < hours
+    job = workflow()["jobs"]["nightly"]  # type: ignore[index]
+    assert parser().parse_args(commands()["workflow"]).minutes < job["timeout-minutes"]
+    assert service()["Service"]["TimeoutStartSec"] == "infinity"
+
+
+def test_container_may_make_namespaces_and_keeps_its_nights() -> None:
+    only = container()
+    assert only["securityContext"] == {"privileged": True}
+    out = parser().parse_args(commands()["cron job"]).out
+    assert [mount["mountPath"] for mount in only["volumeMounts"]] == [str(out)]  # type: ignore[attr-defined]
+
+
+def test_image_holds_what_it_copies() -> None:
+    copied = re.findall(r"^COPY (.*) \S+$", (EXAMPLES / "Dockerfile").read_text(), re.MULTILINE)
+    assert all((ROOT / name).exists() for line in copied for name in line.split())
