@@ -57,7 +57,7 @@ from checkers.history.load import History, HistoryHealth, load_history
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.results import results as run_report
 from checkers.results import series
-from checkers.results.witnesses import history_lines, replica_holdings
+from checkers.results.witnesses import history_lines, replica_holdings, script_names
 from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
@@ -162,6 +162,9 @@ def _judge(
     coverage = _coverage(run_dir, info, prepared, judged, durable, met, queries, work)
     _join_witnesses(session, run_dir, checks, faults, evidence)
     results = _results(info, health, judged, durable, coverage, met, evidence)
+    if info.scripted:
+        with (run_dir / "history.jsonl").open(encoding="utf-8", errors="replace") as lines:
+            results["names"] = script_names(lines)
     return results, _series(history, evidence, info, results["faults"])
 
 

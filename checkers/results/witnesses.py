@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,21 @@ def history_lines(session: SparkSession, path: Path, ops: AbstractSet[int]) -> M
     for row in rows:
         lines[row.op].append(json.loads(row.value))
     return lines
+
+
+def script_names(lines: Iterable[str]) -> dict[str, str]:
+    """Value → the name that a script gave its record, of the lines of a history; one that cannot be read names none."""
+    names: dict[str, str] = {}
+    for line in lines:
+        if '"step"' not in line:
+            continue
+        try:
+            step = json.loads(line)
+            sent = json.loads(step.get("result_json") or "{}") if step.get("f") == "step" else {}
+            names |= {str(value): str(name) for name, value in zip(sent["names"], sent["values"], strict=True)}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+    return names
 
 
 def replica_holdings(
