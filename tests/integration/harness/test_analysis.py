@@ -68,13 +68,13 @@ def test_analyze_without_junitparser_is_a_verdict_all_the_same(
     assert told.endswith("install highwater[lab]")
 
 
-def test_analyze_without_plotly_is_a_verdict_without_a_report(
+def test_analyze_without_jinja2_is_a_verdict_without_a_report(
     store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkers(WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
-    monkeypatch.delitem(sys.modules, "harness.report.charts", raising=False)
-    monkeypatch.delattr(harness.report, "charts", raising=False)
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    monkeypatch.delitem(sys.modules, "harness.report.pages", raising=False)
+    monkeypatch.delattr(harness.report, "pages", raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     judged = analyze(store, 30)
     assert (judged.exit_code, judged.report) == (0, None)
     assert judged.report_problem is not None

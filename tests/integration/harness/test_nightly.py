@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
@@ -28,7 +27,6 @@ from harness.nightly.sources import read
 from harness.plan.toml_source import PlanError
 from harness.runs.store import StoreError, create, write_json
 from harness.runs.trouble import INFRASTRUCTURE, LAB, SIGNAL
-from tests.support.brokers import ROOT
 from tests.support.wait import eventually
 
 pytestmark = pytest.mark.guarantee("H7")
@@ -354,12 +352,6 @@ def test_nightly_without_a_package_of_the_lab_is_usage_and_says_what_to_install(
     monkeypatch.setitem(sys.modules, "junitparser", None)
     assert cli.main(["nightly", str(files), "--seeds", "1"]) == 254
     assert "nightly needs Python packages that are not installed: junitparser\n" in capsys.readouterr().err
-
-
-def test_nightly_imports_nothing_that_draws_charts() -> None:
-    """Where plotly is not installed, runs are judged without reports, by night as well."""
-    code = "import sys, harness.nightly.night; sys.exit('plotly' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_nightly_names_faults_that_fired_in_no_run_of_a_file(files: Path) -> None:

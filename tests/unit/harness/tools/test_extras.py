@@ -36,7 +36,7 @@ def test_packages_of_the_lab_are_those_of_the_extra() -> None:
         (["test", "none.toml"], ["pyspark", "confluent-kafka", "docker", "paramiko"]),
         (["nightly", "none", "--seeds", "1"], ["pyspark", "junitparser", "jinja2"]),
         (["analyze", "none"], ["pyspark", "pyarrow"]),
-        (["report", "none"], ["jinja2", "plotly"]),
+        (["report", "none"], ["jinja2"]),
     ],
     ids=lambda value: value[0] if value and isinstance(value, list) else "none",
 )
