@@ -69,7 +69,10 @@ def history_series(history: History) -> dict[str, Any]:
 
 
 def partition_series(events: DataFrame, duration_ns: int) -> dict[str, Any]:
-    """HW and LEO per broker (last of each slice), every ISR and leader change. events: with run time `t_ns`."""
+    """HW and LEO per broker (last of each slice), every ISR, who became leader, and whom a controller chose.
+
+    events: with run time `t_ns`.
+    """
     slice_ns = max(1, duration_ns // POINTS_PER_LINE)
     leo = (
         F.when(F.col("e") == "append", F.col("last") + 1)
@@ -90,14 +93,14 @@ def partition_series(events: DataFrame, duration_ns: int) -> dict[str, Any]:
         .collect()
     )
     changes = (
-        events.where(F.col("e").isin("become_leader", "isr_commit"))
-        .select("p", "t_ns", "e", "b", "le", "isr")
+        events.where(F.col("e").isin("become_leader", "isr_commit", "election"))
+        .select("p", "t_ns", "e", "b", "le", "isr", "leader", "reason")
         .withColumn("nth", F.row_number().over(Window.partitionBy("p").orderBy("t_ns")))
         .where(F.col("nth") <= POINTS_PER_LINE * 4)
         .orderBy("p", "t_ns")
         .collect()
     )
-    out: dict[str, Any] = defaultdict(lambda: {"hw": [], "leo": [], "isr": [], "leader": []})
+    out: dict[str, Any] = defaultdict(lambda: {"hw": [], "leo": [], "isr": [], "leader": [], "elected": []})
     for row in lines:
         for name in ("hw", "leo"):
             if row[name] is not None:
@@ -107,6 +110,8 @@ def partition_series(events: DataFrame, duration_ns: int) -> dict[str, Any]:
             out[row.p]["isr"].append([row.t_ns / 1e9, list(row.isr)])
         if row.e == "become_leader":
             out[row.p]["leader"].append([row.t_ns / 1e9, row.b, row.le])
+        elif row.e == "election" and row.leader is not None and row.leader >= 0:
+            out[row.p]["elected"].append([row.t_ns / 1e9, row.leader, row.le, row.b, row.reason])
     return dict(out)
 
 

@@ -9,6 +9,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.report.curves import Timeline
@@ -25,7 +26,7 @@ _EFFECTS = {
 _STOPS = frozenset({"stops-process", "cuts-links", "damages-files"})
 
 
-def of_faults(faults: Iterable[Mapping[str, Any]], from_s: float, to_s: float) -> list[Step]:
+def of_faults(faults: Sequence[Mapping[str, Any]], from_s: float, to_s: float) -> list[Step]:
     """Beginnings and ends of faults that were in force in the span, or began in it."""
     steps: list[Step] = []
     for fault in faults:
@@ -44,14 +45,44 @@ def of_faults(faults: Iterable[Mapping[str, Any]], from_s: float, to_s: float) -
         text = f"{name} began: {listed(targets) or 'nodes'} {said}{file}.{seen}{unseen}"
         steps.append(Step(began_s, "fault", targets, text, str(fault["fault"]), stops=stops))
         if ended_s is not None and ended_s <= to_s:
-            said = listed(_EFFECTS[effect][1] for effect in effects) or "were left alone"
-            text = f"{name} was taken back: {listed(targets) or 'nodes'} {said}."
-            steps.append(Step(ended_s, "healed", targets, text, f"{fault['fault']} over"))
+            steps += _healed(fault, name, ended_s, effects, targets, faults)
+    return steps
+
+
+def _healed(
+    fault: Mapping[str, Any],
+    name: str,
+    ended_s: float,
+    effects: Sequence[str],
+    targets: Sequence[str],
+    faults: Iterable[Mapping[str, Any]],
+) -> list[Step]:
+    """The end of a fault; of nodes that another one still stops or cuts off, no more is said than that."""
+    others = {
+        str(target)
+        for other in faults
+        if other is not fault
+        and _STOPS & set(other.get("effects") or ())
+        and other["start_ns"] / 1e9 <= ended_s
+        and (other.get("stop_ns") is None or other["stop_ns"] / 1e9 > ended_s)
+        for target in other.get("targets") or ()
+    }
+    free = tuple(target for target in targets if target not in others)
+    held = tuple(target for target in targets if target in others)
+    said = listed(_EFFECTS[effect][1] for effect in effects) or "were left alone"
+    label = f"{fault['fault']} over"
+    steps = []
+    if free or not held:
+        text = f"{name} was taken back: {listed(free) or 'nodes'} {said}."
+        steps.append(Step(ended_s, "healed", free, text, label))
+    if held:
+        text = f"{name} was taken back, while another fault held {listed(held)}."
+        steps.append(Step(ended_s, "healed", held, text, label, stops=True))
     return steps
 
 
 def of_leaders(timeline: Timeline, p: str, names: Mapping[int, str], from_s: float, to_s: float) -> list[Step]:
-    """Every new leader in the span, and who led when it began."""
+    """Every new leader in the span, who was chosen and never led, and who led when the span began."""
     steps: list[Step] = []
     before: tuple[float, int, int] | None = None
     for t_s, broker, epoch in timeline.leaders:
@@ -63,6 +94,13 @@ def of_leaders(timeline: Timeline, p: str, names: Mapping[int, str], from_s: flo
         name = names.get(broker, f"broker {broker}")
         text = f"{name} became leader of {p}, in leader epoch {epoch}."
         steps.append(Step(t_s, "election", (name,), text, f"leads, epoch {epoch}"))
+    said = {(broker, epoch) for _, broker, epoch in timeline.leaders}
+    for t_s, broker, epoch, by, reason in timeline.elected:
+        if from_s <= t_s <= to_s and (broker, epoch) not in said:
+            name, chooser = names.get(broker, f"broker {broker}"), names.get(by, f"broker {by}")
+            chosen = f"{chooser}, the controller, made {name} leader of {p}, in leader epoch {epoch} ({reason})"
+            text = f"{chosen}. {name} never said that it took over."
+            steps.append(Step(t_s, "election", (name,), text, f"chosen, epoch {epoch}"))
     if before is not None:
         name = names.get(before[1], f"broker {before[1]}")
         text = f"{name} led {p} when this began, in leader epoch {before[2]}; it had since {before[0]:,.3f} s."
@@ -116,7 +154,8 @@ def of_logs(
         if led:
             text = f"The high watermark of {p} on {name}, its leader, was above offset {offset} by then: committed."
             steps.append(Step(led[0], "commit", (name,), text, "committed"))
-    return [step for nth, step in enumerate(steps) if step.kind != "commit" or _first_commit(steps, nth)]
+    kept = [step for nth, step in enumerate(steps) if step.kind != "commit" or _first_commit(steps, nth)]
+    return [_before_copies(step, kept, leader_at.slice_s) for step in kept]
 
 
 def _grown(
@@ -130,7 +169,8 @@ def _grown(
     acked_s: float | None,
 ) -> Step:
     leader = timeline.leader_at(t_s)
-    if leader is None or leader != timeline.leader_at(t_s - timeline.slice_s):
+    before = timeline.leader_at(t_s - timeline.slice_s)
+    if leader is None or before not in (None, leader):
         # It grew in this slice, before or after somebody else took over.
         return Step(
             t_s, "copy", (name,), f"The log of {p} on {name} reached past offset {offset} by then.", f"has @{offset}"
@@ -143,6 +183,14 @@ def _grown(
     source = names.get(leader[0], f"broker {leader[0]}")
     text = f"{name} had copied offset {offset} of {p} from {source} by then."
     return Step(t_s, "copy", (source,), text, f"copy @{offset}", name)
+
+
+def _before_copies(step: Step, steps: Sequence[Step], slice_s: float) -> Step:
+    """An append not later than the copies made of it: its sample may be of a later append in the same slice."""
+    if step.kind != "append":
+        return step
+    copies = [one.at_s for one in steps if one.kind == "copy" and one.to is not None and one.lanes == step.lanes]
+    return replace(step, at_s=min([step.at_s, *(t for t in copies if step.at_s - slice_s < t)]))
 
 
 def _first_commit(steps: Sequence[Step], nth: int) -> bool:

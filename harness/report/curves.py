@@ -72,7 +72,7 @@ class Timeline:
     """What one partition's brokers held, at the end of each slice of the run.
 
     data: a partition of series.json: `hw` and `leo` [[t_s, broker, offset]], `leader` [[t_s, broker, epoch]], `isr`
-    [[t_s, [broker]]].
+    [[t_s, [broker]]], `elected` [[t_s, broker, epoch, controller, reason]].
     """
 
     def __init__(self, data: Mapping[str, Any], duration_ns: int) -> None:
@@ -80,6 +80,9 @@ class Timeline:
         self.end_s = duration_ns / 1e9
         self.leaders = sorted((float(t_s), int(b), int(epoch)) for t_s, b, epoch in data.get("leader", ()))
         self.isrs = sorted((float(t_s), tuple(map(int, isr))) for t_s, isr in data.get("isr", ()))
+        self.elected = sorted(
+            (float(t_s), int(b), int(e), int(by), str(r)) for t_s, b, e, by, r in data.get("elected", ())
+        )
         self._hw = self._by_slice(data.get("hw", ()))
         self._leo = self._by_slice(data.get("leo", ()))
         seen = {*self._hw, *self._leo, *(b for _, b, _ in self.leaders)}

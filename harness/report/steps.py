@@ -70,7 +70,7 @@ def _send(invocation: Line, completion: Line | None, subject: Subject) -> list[S
     chosen = subject.value if subject.value in values else None
     what = _values(values, subject)
     about = values[0] if chosen is None and values else chosen
-    short = subject.names.get(str(about), str(about))
+    short = "last record" if invocation.get("sentinel") else subject.names.get(str(about), str(about))
     label = f"send {short}" + (f" +{len(values) - 1}" if len(values) > 1 else "")
     acks = "all" if invocation.get("acks") == -1 else invocation.get("acks")
     again = " again (the same batch as before)" if invocation.get("resends") is not None else ""

@@ -104,7 +104,7 @@ def _finding(
     steps, left_out = _shortened(own, around)
     claims = [
         Claim(name, title, str(witness["summary"]), str(witness.get("kind") or "invalid"))
-        for name, title, witness in sorted(group, key=lambda one: one[2].get("to_ns") or 0)
+        for name, title, witness in sorted(group, key=lambda one: _cause_first(results, *one))
     ]
     return Finding(
         title=_title(group[0][1], p, offset, value, names),
@@ -120,6 +120,11 @@ def _finding(
         operations=tuple(operations),
         evidence=tuple(evidence),
     )
+
+
+def _cause_first(results: Mapping[str, Any], name: str, _title: str, witness: Mapping[str, Any]) -> tuple[bool, int]:
+    """What nodes did leads to what clients saw."""
+    return results["checkers"][name].get("family") != "white-box", witness.get("to_ns") or 0
 
 
 def _around(

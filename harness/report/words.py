@@ -116,9 +116,15 @@ def broker_names(run: Mapping[str, Any]) -> dict[int, str]:
     return {int(n["broker_id"]): str(n["name"]) for n in run.get("nodes", ()) if n.get("broker_id") is not None}
 
 
+SENTINELS = 10**12
+"""Values from here on are the lab's last records, by which a drain knows that it is complete."""
+
+
 def value_name(value: object, names: Mapping[str, str]) -> str:
     """`value 17`, or `m2 (value 17)` where the script called it so. names: value → the script's name."""
     called = names.get(str(value))
+    if called is None and isinstance(value, int) and value >= SENTINELS:
+        return f"one of the lab's last records (value {value})"
     return f"value {value}" if called is None else f"{called} (value {value})"
 
 

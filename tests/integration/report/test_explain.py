@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness.commands.main import main
+from tests.support.brokers import ROOT
 from tests.support.sample_run import write_sample_run
 
 pytestmark = pytest.mark.guarantee("V6")
@@ -41,3 +44,13 @@ def test_explain_of_a_run_that_is_not_judged_names_the_file(run: Path, capsys: p
 def test_explain_of_no_findings_is_wrong_usage(run: Path, most: str) -> None:
     with pytest.raises(SystemExit, match="254"):
         main(["explain", str(run), "--most", most])
+
+
+def test_explain_needs_no_package_of_the_page(run: Path) -> None:
+    code = (
+        "import sys; sys.modules['jinja2'] = None; from harness.commands.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "explain", str(run)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, "acknowledged m2" in done.stdout) == (0, True), done.stderr

@@ -72,6 +72,10 @@ def test_whole_run_of_the_model_is_valid_and_fully_recorded(spark: SparkSession,
     assert results["verdict"] == "valid", results["sentence"]
     assert results["sentence"].startswith("Valid: ")
     assert "required less" in results["sentence"]
+    for lines in json.loads((folder / "series.json").read_text())["partitions"].values():
+        # Whom the controller chose is who says that it leads.
+        chosen = {(broker, epoch) for _, broker, epoch, *_ in lines["elected"]}
+        assert chosen >= {(broker, epoch) for _, broker, epoch in lines["leader"]} != set()
     assert results["history"]["torn"] == 1
     assert {row["partition"] for row in results["durability"]} == {"hw-0", "hw-1"}
     assert all(row["acknowledged"] == row["read"] > 0 for row in results["durability"])

@@ -84,6 +84,33 @@ def test_fault_is_told_by_its_effects_and_by_what_was_seen() -> None:
     assert began.stops
 
 
+def test_leader_that_was_chosen_and_never_led_is_told() -> None:
+    elected = [[0.09, 1, 0, 3, "new-topic"], [2.2, 3, 1, 3, "offline"], [2.4, 2, 1, 3, "offline"]]
+    partition = {**SERIES["partitions"]["hw-0"], "elected": elected}
+    (finding,) = found(witness("gone"), series={**SERIES, "partitions": {"hw-0": partition}})
+    (chosen,) = [step for step in finding.steps if step.label.startswith("chosen")]
+    assert chosen.at_s == 2.2
+    assert chosen.text == (
+        "n3, the controller, made n3 leader of hw-0, in leader epoch 1 (offline). n3 never said that it took over."
+    )
+
+
+def test_node_that_another_fault_still_stops_does_not_run_again() -> None:
+    other = {**FAULT, "fault_id": 2, "fault": "pause", "start_ns": 3_000_000_000, "stop_ns": 4_500_000_000}
+    (finding,) = found(witness("gone"), faults=[FAULT, other])
+    first, second = [step for step in finding.steps if step.kind == "healed"]
+    assert (first.text, first.stops) == ("Fault 1 (kill) was taken back, while another fault held n1.", True)
+    assert (second.text, second.stops) == ("Fault 2 (pause) was taken back: n1 ran again.", False)
+
+
+def test_append_is_not_later_than_the_copies_made_of_it() -> None:
+    """The leader's sample is of a later append in the same slice of 10 ms."""
+    partition = {**SERIES["partitions"]["hw-0"], "leo": [[0.95, 1, 2], [0.95, 3, 2], [1.005, 3, 3], [1.009, 1, 4]]}
+    (finding,) = found(witness("gone"), series={**SERIES, "partitions": {"hw-0": partition}})
+    kinds = [step.kind for step in finding.steps]
+    assert kinds.index("append") < kinds.index("copy") < kinds.index("ack")
+
+
 def test_fault_of_another_time_is_no_part_of_the_story() -> None:
     later = {**FAULT, "start_ns": 50_000_000_000, "stop_ns": None}
     (finding,) = found(witness("gone"), faults=[later])

@@ -41,6 +41,7 @@ def test_figure_without_words_of_its_own_is_spelt_out() -> None:
 def test_value_is_called_by_the_name_that_the_script_gave_it() -> None:
     assert words.value_name(17, {"17": "m2"}) == "m2 (value 17)"
     assert words.value_name(18, {"17": "m2"}) == "value 18"
+    assert words.value_name(10**12, {}) == "one of the lab's last records (value 1000000000000)"
 
 
 @pytest.mark.parametrize(
