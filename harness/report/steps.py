@@ -74,6 +74,8 @@ def _send(invocation: Line, completion: Line | None, subject: Subject) -> list[S
     label = f"send {short}" + (f" +{len(values) - 1}" if len(values) > 1 else "")
     acks = "all" if invocation.get("acks") == -1 else invocation.get("acks")
     again = " again (the same batch as before)" if invocation.get("resends") is not None else ""
+    if invocation.get("txn") is not None:
+        again += f" in transaction {invocation['txn']}"
     to = f"to {node}" if node else "to nobody, because no leader was known,"
     text = f"{_begins(_who(invocation))} sent {what} {to} for {p}{again}, acks={acks}."
     steps = [Step(_s(invocation), "send", (CLIENTS,), text, label, node)]
@@ -232,7 +234,9 @@ def _names(line: Line) -> str:
 
 
 def _offsets(line: Line) -> str:
-    return ", ".join(f"offset {one['offset']} of {one['p']}" for one in line.get("offsets") or ()) or "no offsets"
+    offsets = line.get("offsets") or ()
+    said = (f"no offset of {o['p']}" if o["offset"] == -1 else f"offset {o['offset']} of {o['p']}" for o in offsets)
+    return ", ".join(said) or "no offsets"
 
 
 def _error(completion: Line | None) -> str:

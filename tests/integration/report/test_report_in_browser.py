@@ -186,8 +186,8 @@ def test_report_is_dark_where_the_reader_wants_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [420, 340])
-def test_report_on_a_phone_is_as_wide_as_the_phone_and_breaks_no_number(tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize("width", [340, 420, 660, 800])
+def test_report_is_as_wide_as_a_phone_or_tablet_and_breaks_no_number(tmp_path: Path, width: int) -> None:
     """In a frame of that width: windows of a headless browser are never narrower than 500 px."""
     report = build(write_sample_run(tmp_path))
     outer = tmp_path / "phone.html"
@@ -195,10 +195,16 @@ def test_report_on_a_phone_is_as_wide_as_the_phone_and_breaks_no_number(tmp_path
     script = """
         addEventListener("load", () => {
           const page = document.querySelector("iframe").contentDocument;
-          const tall = (one) => one.getClientRects().length;
+          const lines = (one) => {
+            const text = page.createRange();
+            text.selectNodeContents(one);
+            return new Set([...text.getClientRects()].map((rect) => Math.round(rect.top))).size;
+          };
+          const numbers = [...page.querySelectorAll("span.n, b.n, td.n")].filter((one) => one.innerText.trim());
           document.body.dataset.seen = JSON.stringify({
             wide: page.documentElement.scrollWidth, shown: page.documentElement.clientWidth,
-            broken: [...page.querySelectorAll("span.n, b.n")].filter((one) => tall(one) > 1).length,
+            broken: numbers.filter((one) => lines(one) > 1).map((one) => one.textContent),
+            numbers: numbers.length,
             drawn: page.querySelectorAll("[data-chart] svg").length,
           });
         });
@@ -213,7 +219,8 @@ def test_report_on_a_phone_is_as_wide_as_the_phone_and_breaks_no_number(tmp_path
     assert found, log
     seen = json.loads(html.unescape(found[1]))
     assert seen["wide"] <= seen["shown"] <= width
-    assert (seen["broken"], seen["drawn"]) == (0, 10)
+    assert (seen["broken"], seen["drawn"]) == ([], 10)
+    assert seen["numbers"] > 30
 
 
 @pytest.mark.browser

@@ -35,6 +35,11 @@ def test_batch_names_the_offset_of_the_record_that_the_story_is_about() -> None:
     assert back.label == "ack @2"
 
 
+def test_send_says_its_transaction_and_that_it_goes_out_again() -> None:
+    there, _ = steps({**SEND, "txn": 5, "resends": 12}, SENT)
+    assert there.text.endswith("to n1 for hw-0 again (the same batch as before) in transaction 5, acks=all.")
+
+
 def test_refused_send_was_certainly_not_appended() -> None:
     _, back = steps(SEND, {**SENT, "type": "fail", "error": "NOT_LEADER_OR_FOLLOWER"})
     assert (back.kind, back.text) == (
@@ -89,6 +94,11 @@ def test_poll_that_failed_says_why() -> None:
             {"f": "fetch_offsets", "group": "g", "partitions": ["hw-0"]},
             {"offsets": [{"p": "hw-0", "offset": 4}]},
             "Client 3 asked for the committed offsets of group g at n1: offset 4 of hw-0.",
+        ),
+        (
+            {"f": "fetch_offsets", "group": "g", "partitions": ["hw-0"]},
+            {"offsets": [{"p": "hw-0", "offset": -1}]},
+            "Client 3 asked for the committed offsets of group g at n1: no offset of hw-0.",
         ),
         ({"f": "end_txn", "txn": 5, "commit": True}, {}, "Client 3 asked to commit transaction 5 at n1: done."),
         ({"f": "join", "group": "g"}, {"generation": 7}, "Client 3 joined group g at n1: generation 7."),
