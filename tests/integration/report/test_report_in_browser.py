@@ -224,6 +224,19 @@ def test_report_is_as_wide_as_a_phone_or_tablet_and_breaks_no_number(tmp_path: P
 
 
 @pytest.mark.browser
+def test_what_is_folded_away_is_printed(tmp_path: Path) -> None:
+    script = """
+        const open = () => document.querySelectorAll("details[open]").length;
+        const before = open();
+        dispatchEvent(new Event("beforeprint"));
+        const printed = open();
+        dispatchEvent(new Event("afterprint"));
+        return [before, printed, open()];
+    """
+    assert _seen(build(write_sample_run(tmp_path)), script) == [0, 2, 0]
+
+
+@pytest.mark.browser
 def test_names_of_many_faults_do_not_stand_on_each_other(tmp_path: Path) -> None:
     faults = [
         {**FAULT, "fault_id": nth, "fault": "clock-strobe", "start_ns": nth * 100_000_000, "stop_ns": nth * 100_000_000}
