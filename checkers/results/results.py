@@ -186,7 +186,8 @@ def sentence(
         what = f"{_many(lost, 'acknowledged record')} lost; " if lost else ""
         what += f"{_many(gone, 'acknowledged record')} read and gone at the drain; " if gone else ""
         names = ", ".join(check.name for check in broken)
-        text = f"Invalid: {what}{names}, in {seen}, {around}; first: {broken[0].reasons[0]}"
+        by = "found by " if what else ""
+        text = f"Invalid: {what}{by}{names}, in {seen}, {around}; first: {broken[0].reasons[0]}"
     elif verdict == "unknown":
         unsure = [
             f"{check.name}: {check.reasons[0]}" for check in checks if check.verdict == "unknown" and check.reasons

@@ -90,7 +90,7 @@ def witness(summary: str, **said: Any) -> dict[str, Any]:
 RESULTS: dict[str, Any] = {
     "schema": 1,
     "verdict": "invalid",
-    "sentence": "Invalid: 1 acknowledged record lost; lost-write, in 1,234 acknowledged records on 1 partition.",
+    "sentence": "Invalid: 1 acknowledged record lost; found by lost-write, in 1,234 acknowledged records.",
     "names": {"17": "m2"},
     "checkers": {
         "lost-write": {

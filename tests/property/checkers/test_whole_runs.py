@@ -261,7 +261,7 @@ def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(spark: SparkSe
     write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["verdict"] == "invalid"
-    assert results["sentence"].startswith("Invalid: 1 acknowledged record lost")
+    assert results["sentence"].startswith("Invalid: 1 acknowledged record lost; found by lost-write")
     lost = results["checkers"]["lost-write"]
     assert lost["counts"]["lost"] == 1
     (witness,) = lost["witnesses"]

@@ -22,7 +22,7 @@ def test_page_names_the_command_that_runs_it_again() -> None:
 def test_headline_is_the_first_part_of_the_sentence_and_nothing_is_left_out() -> None:
     page = model.page(RUN, RESULTS)
     assert page.headline == "Invalid: 1 acknowledged record lost."
-    assert page.remarks == ("Lost-write, in 1,234 acknowledged records on 1 partition.",)
+    assert page.remarks == ("Found by lost-write, in 1,234 acknowledged records.",)
 
 
 def test_remark_on_what_was_required_has_plain_words() -> None:
