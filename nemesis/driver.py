@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Protocol
@@ -53,12 +53,14 @@ class Nemesis:
         *,
         faults: Mapping[str, Fault] | None = None,
         catalogue: Catalogue | None = None,
+        only: Collection[int] | None = None,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """mix: None injects nothing and only watches for crashes. faults, catalogue: see `ActiveFaults`. clock_s: a
-        monotonic clock in seconds.
+        """mix: None injects nothing and only watches for crashes. faults, catalogue: see `ActiveFaults`. only: numbers
+        of the faults of the schedule that are carried out; None: all. clock_s: a monotonic clock in seconds.
         """
         self._mix = mix
+        self._only = only
         self._seed = seed
         self._record = record
         self._clock_s = clock_s
@@ -88,6 +90,8 @@ class Nemesis:
         if self._mix is not None:
             mix = self._probed(self._mix)
             planned = schedule.slots(mix, self._seed) if mix.kinds else ()
+            if self._only is not None:
+                planned = tuple(slot for slot in planned if scheduled(slot) in self._only)
             for number in sorted({slot.lane for slot in planned}):
                 lane = [slot for slot in planned if slot.lane == number]
                 thread = threading.Thread(target=run_lane, args=(lane, mix), name=f"nemesis-{number}", daemon=True)
@@ -160,8 +164,8 @@ class Nemesis:
                 self._skip(slot.kind, str(missing))
                 return None
             role = shown_role(slot.target, injection.targets, self.in_force.view)
-            if role is not None:
-                injection = replace(injection, params={**injection.params, "role": role})
+            shown = {} if role is None else {"role": role}
+            injection = replace(injection, params={**injection.params, **shown, "scheduled": scheduled(slot)})
             fault_id = self.in_force.claim(injection)
             if fault_id is not None:
                 return fault_id
@@ -173,6 +177,11 @@ class Nemesis:
     def _watch(self) -> None:
         for node, log_tail in self.in_force.view.crashed():
             self._record.harness("crash", error="ended though no fault was to end it", node=node, log_tail=log_tail)
+
+
+def scheduled(slot: Slot) -> int:
+    """The number by which run files and the history call a fault of the schedule, from 1."""
+    return slot.number + 1
 
 
 def mix_of(plan: Plan, catalogue: Catalogue | None = None) -> Mix | None:
@@ -200,4 +209,5 @@ def mix_of(plan: Plan, catalogue: Catalogue | None = None) -> Mix | None:
 def nemesis_of(plan: Plan, view: ClusterView, record: Recorder) -> Nemesis:
     """The nemesis of a run file, with the faults that are installed."""
     catalogue = load_catalogue()
-    return Nemesis(mix_of(plan, catalogue), plan.seed_drawn, view, record, catalogue=catalogue)
+    only = None if plan.faults is None else plan.faults.only
+    return Nemesis(mix_of(plan, catalogue), plan.seed_drawn, view, record, catalogue=catalogue, only=only)

@@ -23,7 +23,7 @@ from harness.plan.toml_source import PlanError
 if TYPE_CHECKING:
     from harness.commands.parser import Commands
 
-_GIVEN = ("seeds", "fresh_seeds", "minutes", "lanes", "retries", "keep_days", "keep_gb", "webhook")
+_GIVEN = ("seeds", "fresh_seeds", "minutes", "lanes", "retries", "keep_days", "keep_gb", "webhook", "shrink_minutes")
 """Options that count instead of what the matrix file says."""
 
 
@@ -47,6 +47,7 @@ def add_to(commands: Commands) -> None:
     nightly.add_argument("--retries", type=int, metavar="N", help="of a run whose nodes failed; default: 1")
     nightly.add_argument("--keep-days", type=float, metavar="D", help="remove good runs that are older")
     nightly.add_argument("--keep-gb", type=float, metavar="G", help="remove the oldest good runs above this size")
+    nightly.add_argument("--shrink-minutes", type=float, metavar="M", help="shrink failing runs so long; default: 60")
     nightly.add_argument("--webhook", metavar="URL", help="post the outcome there, as JSON")
     nightly.set_defaults(command=_nightly)
 
@@ -73,10 +74,16 @@ def _nightly(options: argparse.Namespace) -> int:
         retries=night.retries,
         keep=Keep(night.keep_days, night.keep_gb),
         webhook=night.webhook,
+        shrink_minutes=night.shrink_minutes,
     )
     runner = Subprocesses(options.nodes)
     with _terminated_as_interrupted():
-        return run_night(due, options.out, settings, runner)
+        return run_night(due, options.out, settings, runner, say=_say)
+
+
+def _say(text: str) -> None:
+    # At once, also into a file: a night is watched while it goes on.
+    print(text, flush=True)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -86,6 +93,7 @@ def _check(options: argparse.Namespace) -> None:
         ("minutes", 0.1, "a number of minutes from 0.1 on"),
         ("lanes", 1, "a whole number from 1 on"),
         ("retries", 0, "a whole number from 0 on"),
+        ("shrink_minutes", 0, "a number of minutes from 0 on"),
         ("keep_days", 0, "a number of days from 0 on"),
         ("keep_gb", 0, "a number of gigabytes from 0 on"),
     ):

@@ -49,6 +49,7 @@ class Night:
     keep_days: float | None = None
     keep_gb: float | None = None
     webhook: str | None = None
+    shrink_minutes: float = 60.0
 
 
 def is_matrix(path: Path, text: str) -> bool:
@@ -69,6 +70,7 @@ def parse_matrix(path: Path, text: str) -> tuple[Night, list[Cell]]:
         retries=top.integer("retries", 1, low=0, high=10),
         keep_days=top.number("keep_days", low=0, high=100_000) if top.has("keep_days") else None,
         keep_gb=top.number("keep_gb", low=0, high=1_000_000) if top.has("keep_gb") else None,
+        shrink_minutes=top.number("shrink_minutes", 60.0, low=0, high=100_000),
         webhook=top.text("webhook", pattern="https?://.+") if top.has("webhook") else None,
     )
     base = top.table("base")

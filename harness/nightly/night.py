@@ -10,18 +10,19 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.nightly import outputs
 from harness.nightly.history import NightHistory, NightRow, open_history
-from harness.nightly.jobs import Job, Result, fault_gaps, worst
+from harness.nightly.jobs import Job, Result, effective, fault_gaps, worst
 from harness.nightly.retention import Keep, remove_old
 from harness.nightly.runner import Runner
 from harness.nightly.schedule import Schedule, all_done, is_done
+from harness.nightly.shrinking import Smallest, shrink_failed
 from harness.nightly.sources import Due
-from harness.runs.analysis import CRASH
+from harness.runs.analysis import CRASH, INVALID
 from harness.runs.trouble import LAB, SIGNAL
 
 FRESH_FROM = 1
@@ -41,6 +42,8 @@ class Settings:
     retries: int = 1
     keep: Keep = field(default_factory=Keep)
     webhook: str | None = None
+    shrink_minutes: float = 0.0
+    """How long runs that failed are shrunk, all together; 0: not at all."""
 
 
 def run_night(
@@ -76,13 +79,20 @@ def run_night(
             lanes.run(lambda job, result: _keep(history, night, job, result), say)
         except KeyboardInterrupt as interrupt:
             interrupted = interrupt
+        smallest: list[Smallest] = []
+        if interrupted is None and settings.shrink_minutes:
+            try:
+                smallest = _shrink(done, jobs, out, settings.shrink_minutes, runner, say, clock_s)
+            except KeyboardInterrupt as interrupt:
+                runner.end()
+                interrupted = interrupt
         results = {job: done[job.key] for job in jobs if job.key in done}
         uncovered = fault_gaps(results)
         code = worst(results, uncovered)
         history.end_night(night.id, code, len(schedule.not_run))
         for text in remove_old(history, settings.keep, out):
             say(text)
-        outputs.write(out, history, history.night(night.id), results, schedule.not_run, uncovered, say)
+        outputs.write(out, history, history.night(night.id), results, schedule.not_run, uncovered, smallest, say)
     if interrupted is not None:
         raise interrupted
     if settings.webhook is not None:
@@ -106,6 +116,21 @@ def _night_of(due: Due, settings: Settings, history: NightHistory) -> tuple[Nigh
     if settings.fresh_seeds and earlier:
         first_seed = max(night.first_seed + night.seeds for night in earlier)
     return history.begin_night(due.night.name, first_seed, settings.seeds), due.jobs(first_seed, settings.seeds), {}
+
+
+def _shrink(
+    done: Mapping[str, Result],
+    jobs: Sequence[Job],
+    out: Path,
+    minutes: float,
+    runner: Runner,
+    say: Callable[[str], None],
+    clock_s: Callable[[], float],
+) -> list[Smallest]:
+    until_s = clock_s() + minutes * 60
+    failed = [(job, done[job.key]) for job in jobs if job.key in done]
+    failed = [(job, result) for job, result in failed if effective(job, result) == INVALID]
+    return shrink_failed(failed, out, runner, lambda: clock_s() < until_s, say)
 
 
 def _keep(history: NightHistory, night: NightRow, job: Job, result: Result) -> None:

@@ -19,6 +19,7 @@ from harness.nightly import pages
 from harness.nightly.fault_coverage import Gap
 from harness.nightly.history import NightHistory, NightRow
 from harness.nightly.jobs import NO_VERDICT, VERDICTS, WORST_FIRST, Job, Result, counts_as, effective
+from harness.nightly.shrinking import Smallest
 from harness.nightly.trends import NIGHTS_SHOWN, flaky, last_attempts, moved, trends, tried_again
 from harness.runs.analysis import VALID
 from harness.runs.junit import crashed_suite, suite, write_suites
@@ -45,6 +46,7 @@ def write(
     results: Mapping[Job, Result],
     not_run: Sequence[Job],
     uncovered: Sequence[Gap],
+    smallest: Sequence[Smallest],
     say: Callable[[str], None],
 ) -> None:
     """Write every file of the night, and say where the summary is."""
@@ -56,6 +58,7 @@ def write(
     last = {row.id for row in last_attempts(of_night)}
     retried = [row for row in tried_again(of_night) if row.id not in last]
     notes = [gap.text for gap in uncovered]
+    notes += [f"smallest run that fails: {one.text}" for one in smallest]
     notes += [f"came to no verdict at first: {row.name} seed {row.seed}: {row.result.sentence}" for row in retried]
     notes += [f"flaky: {one.text}" for one in flaky(runs)]
     notes += [f"not as usual: {one.text}" for one in moved(over_time)]

@@ -122,6 +122,8 @@ class FaultsPlan:
     interval_s: tuple[float, float] = (2.0, 4.0)
     duration_s: tuple[float, float] = (4.0, 7.0)
     overlap: int = 1
+    only: tuple[int, ...] | None = None
+    """Numbers, from 1, of the schedule's faults that are carried out, each when and as it would be; None: all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,9 +268,19 @@ def _faults(table: Table, nodes: NodesPlan, known: Mapping[str, KnownFault]) -> 
         interval_s=table.span("interval_s", defaults.interval_s, low=0, high=3600),
         duration_s=table.span("duration_s", defaults.duration_s, low=0.1, high=3600),
         overlap=table.integer("overlap", 1, low=1, high=10),
+        only=_only(table),
     )
     table.finish()
     return faults
+
+
+def _only(table: Table) -> tuple[int, ...] | None:
+    raw = table.raw("only")
+    if raw is None:
+        return None
+    if not isinstance(raw, list) or any(type(item) is not int or item < 1 for item in raw) or len(set(raw)) != len(raw):
+        raise table.error("only", f"{show(raw)} is not a list of distinct whole numbers from 1 on")
+    return tuple(raw)
 
 
 def _script(source: Source, tables: Sequence[Table]) -> tuple[ScriptStep, ...]:
@@ -351,7 +361,8 @@ def render(plan: Plan) -> str:
     section(out, "[workload]", workload)
     section(out, "[workload.options]", plan.workload.options)
     if plan.faults is not None:
-        section(out, "[faults]", {key: getattr(plan.faults, key) for key in plan.faults.__slots__})
+        faults = {key: getattr(plan.faults, key) for key in plan.faults.__slots__}
+        section(out, "[faults]", {key: value for key, value in faults.items() if value is not None})
     for step in plan.script:
         section(out, "[[script]]", {"do": step.do, **step.params})
     section(out, "[checks]", plan.checks.given())

@@ -44,6 +44,7 @@ def build(run_dir: Path) -> Path:
         run=run,
         results=results,
         page=model.page(run, results, duration_ns),
+        shrunk=_load(run_dir / "shrunk.json", required=False),
         findings=[(one, _drawing(one, run)) for one in found[:_WHOLE]],
         more_findings=found[_WHOLE:],
         groups=_grouped(drawn),

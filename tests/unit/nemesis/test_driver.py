@@ -12,10 +12,10 @@ from harness.nodes import firewall
 from nemesis.active_faults import ActiveFaults
 from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
 from nemesis.catalogue import load_catalogue
-from nemesis.driver import Nemesis
+from nemesis.driver import Nemesis, scheduled
 from nemesis.faults import clock
 from nemesis.faults.process import KILL, Kill, Pause, Stop
-from nemesis.schedule import Mix, Slot
+from nemesis.schedule import Mix, Slot, slots
 from nemesis.targets import choose
 from tests.support.fake_cluster import FakeView, Lines, Time
 
@@ -125,7 +125,7 @@ def test_carry_out_records_whether_a_coordinator_was_hit(kind: str, role: str) -
     nemesis = Nemesis(MIX, 1, FakeView(), lines, faults={"kill": Aimed("kill")}, clock_s=time)
     one = replace(slot(0, "kill", 1.0), target=f"{kind}-coordinator")
     nemesis.carry_out([one], 0.0, MIX, time)
-    assert lines.lines[0]["params"] == {"while": "up", "role": role}
+    assert lines.lines[0]["params"] == {"while": "up", "role": role, "scheduled": 1}
 
 
 def test_carry_out_fault_that_fails_is_recorded_and_reverted() -> None:
@@ -276,3 +276,21 @@ def test_heal_all_says_which_fault_it_did_not_see_the_end_of() -> None:
     in_force.start(fault_id)
     assert in_force.heal_all() == [f"pause ({fault_id}): still stopped"]
     assert [line["f"] for line in lines.lines] == ["start", "stop", "heal"]
+
+
+@pytest.mark.parametrize(("only", "left"), [(None, (1, 2, 3)), ((2,), (2,)), ((3, 1), (1, 3)), ((), ()), ((9,), ())])
+def test_only_the_named_faults_of_the_schedule_are_carried_out(
+    only: tuple[int, ...] | None, left: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each when and as it would be without the others left out."""
+    carried: list[Slot] = []
+    monkeypatch.setattr(Nemesis, "carry_out", lambda _self, lane, *_rest: carried.extend(lane))
+    nemesis = Nemesis(
+        replace(MIX, time_limit_s=24.0), 1, FakeView(), Lines(), faults={"kill": Probe("kill")}, only=only
+    )
+    over = threading.Event()
+    over.set()
+    nemesis.run(over)
+    whole = slots(replace(MIX, time_limit_s=24.0), 1)
+    assert [scheduled(one) for one in whole] == [1, 2, 3]
+    assert carried == [one for one in whole if scheduled(one) in left]
