@@ -2,8 +2,8 @@
 
 After a coordinator's end its clients turn to the next one within milliseconds, while that is still being elected, or
 reads its log. An error would cost them a pause of their own, 100 ms or a multiple, for what is over in a few
-milliseconds. So a request waits here, unread, while this broker loads its key's partition, for half a second from the
-load's beginning; and while by this broker's metadata the partition is led by one whose connection has just ended.
+milliseconds. So a request waits here, unread, while this broker loads its key's partition, for half a second from when
+that was first asked for; and while by this broker's metadata the partition is led by one whose connection has just ended.
 Afterwards it is handled as if it had come only then. A load that takes longer is answered as Kafka does, with
 COORDINATOR_LOAD_IN_PROGRESS, and so is a key of another coordinator with NOT_COORDINATOR. Loop thread.
 """
@@ -76,7 +76,9 @@ class Loading(Protocol):
     """The partitions that this broker coordinates."""
 
     def loading_since(self) -> Mapping[int, float]:
-        """Partitions that are being loaded, and since when, by the loop's clock."""
+        """Partitions that are being loaded, and since when, by the loop's clock; of one that somebody waits for, since
+        when that is so.
+        """
         ...
 
     def want(self, partition: int) -> None:
