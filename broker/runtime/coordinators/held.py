@@ -3,7 +3,8 @@
 After a coordinator's end its clients turn to the next one within milliseconds, while that is still being elected, or
 reads its log. An error would cost them a pause of their own, 100 ms or a multiple, for what is over in a few
 milliseconds. So a request waits here, unread, while this broker loads its key's partition, for half a second from when
-that was first asked for; and while by this broker's metadata the partition is led by one whose connection has just ended.
+that was first asked for; and while by this broker's metadata the partition is led by one whose connection has just
+ended.
 Afterwards it is handled as if it had come only then. A load that takes longer is answered as Kafka does, with
 COORDINATOR_LOAD_IN_PROGRESS, and so is a key of another coordinator with NOT_COORDINATOR. Loop thread.
 """

@@ -37,6 +37,7 @@ def test_packages_of_the_lab_are_those_of_the_extra() -> None:
         (["nightly", "none", "--seeds", "1"], ["pyspark", "junitparser", "jinja2"]),
         (["analyze", "none"], ["pyspark", "pyarrow"]),
         (["report", "none"], ["jinja2"]),
+        (["serve", "none"], ["jinja2", "starlette", "uvicorn"]),
     ],
     ids=lambda value: value[0] if value and isinstance(value, list) else "none",
 )
@@ -51,9 +52,8 @@ def test_command_without_its_packages_names_them_and_what_to_type(
 
 
 def test_command_with_its_packages_is_not_refused() -> None:
-    assert [extras.refusal(command) for command in ("test", "nightly", "analyze", "report", "doctor", "heal")] == [
-        None
-    ] * 6
+    commands = ("test", "nightly", "analyze", "report", "serve", "doctor", "heal")
+    assert [extras.refusal(command) for command in commands] == [None] * len(commands)
 
 
 @pytest.mark.usefixtures("plain")
