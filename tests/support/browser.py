@@ -37,6 +37,9 @@ class Browser:
         self._to, self._back, self._timeout_s = to, back, timeout_s
         self._number = 0
         self._rest = b""
+        # Not select(): a test process may hold more than 1,024 descriptors.
+        self._readable = select.poll()
+        self._readable.register(back, select.POLLIN)
         self._session: str | None = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -61,7 +64,7 @@ class Browser:
         while b"\0" not in self._rest:
             left_s = deadline - time.monotonic()
             assert left_s > 0, "Chromium did not answer"
-            assert select.select([self._back], [], [], left_s)[0], "Chromium did not answer"
+            assert self._readable.poll(left_s * 1000), "Chromium did not answer"
             piece = os.read(self._back, 1 << 16)
             assert piece, "Chromium is gone"
             self._rest += piece

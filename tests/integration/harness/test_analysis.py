@@ -195,7 +195,9 @@ def test_cli_analyze_of_a_folder_that_is_no_run_is_usage(tmp_path: Path, capsys:
     assert "holds no history.jsonl" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["test"], ["nightly", "x"], ["test", "x.toml", "--rate", "y"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["test"], ["nightly", "x", "--seeds", "y"], ["test", "x.toml", "--rate", "y"]]
+)
 def test_cli_usage_errors_are_254(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments)
