@@ -65,12 +65,22 @@ class Nemesis:
         self._record = record
         self._clock_s = clock_s
         self.in_force = ActiveFaults(view, record, faults, catalogue)
+        self._waiting: dict[int, tuple[float, Slot]] = {}
+        """Of each lane that waits: when its next fault is due, by clock_s, and which."""
         self.unavailable: dict[str, str] = {}
         """Kinds in the run file that these nodes cannot do → what is missing for them."""
 
     def active(self) -> list[str]:
         """The faults in force, as the console shows them: `pause n1`."""
         return [f"{one.injection.fault} {','.join(one.injection.targets)}" for one in self.in_force.active]
+
+    def coming(self) -> str:
+        """The next fault, for people: `next: pause on leader in 3 s`; empty where none waits. Any thread."""
+        waiting = sorted(self._waiting.copy().values(), key=lambda one: one[0])
+        if not waiting:
+            return ""
+        due_s, slot = waiting[0]
+        return f"next: {slot.kind} on {slot.target} in {max(0.0, due_s - self._clock_s()):.0f} s"
 
     def run(self, stop: threading.Event) -> None:
         """Carry out the schedule until it is done or `stop` is set, then watch until `stop` is set.
@@ -137,7 +147,10 @@ class Nemesis:
             # Applying and observing take time as well: quiet times and durations count from when that was done.
             quiet_s = slot.start_s - previous_end_s
             previous_end_s = slot.end_s
-            if stop.wait(max(0.0, ready_s + quiet_s - self._clock_s())):
+            self._waiting[slot.lane] = ready_s + quiet_s, slot
+            stopped = stop.wait(max(0.0, ready_s + quiet_s - self._clock_s()))
+            del self._waiting[slot.lane]
+            if stopped:
                 for left in lane[index:]:
                     self._record_skipped(left)
                 return

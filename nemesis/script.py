@@ -86,6 +86,8 @@ class Script:
         self._seed = seed
         self._clock_s = clock_s
         self._marks: dict[str, int] = {}
+        self._at = -1
+        """Number of the step under way; -1 before and after all of them."""
         self.in_force = ActiveFaults(view, record, faults, catalogue)
         self.values: dict[str, int] = {}
         """Value of each record by the name that the script gave it."""
@@ -95,6 +97,7 @@ class Script:
         for number, (given, step) in enumerate(zip(self._given, self._steps, strict=True)):
             if stop.is_set():
                 return
+            self._at = number
             began_s = self._clock_s()
             error: str | None = None
             found: Mapping[str, object] = {}
@@ -113,6 +116,12 @@ class Script:
             )
             if error is not None:
                 raise ScriptFailed(error)
+        self._at = -1
+
+    def coming(self) -> str:
+        """The step under way, for people: `step 3 of 12: wait-leader`; empty where there is none. Any thread."""
+        at = self._at
+        return "" if at < 0 else f"step {at + 1} of {len(self._given)}: {self._given[at].do}"
 
     def active(self) -> list[str]:
         """The faults in force, as the console shows them."""

@@ -108,10 +108,20 @@ class History:
         """Write an invocation through to the kernel; returns its index."""
         tail = self._client_tail(invocation, None, invocation.fields)
         with self._lock:
-            index = self._stage("invoke", self._clock_ns(), tail)
+            at_ns = self._clock_ns()
+            index = self._stage("invoke", at_ns, tail)
             self._write()
         if self._on_line is not None:
-            self._on_line({"type": "invoke", "f": invocation.f, "kind": "client", **invocation.fields})
+            self._on_line(
+                {
+                    "type": "invoke",
+                    "index": index,
+                    "time_ns": at_ns - self.origin_ns,
+                    "f": invocation.f,
+                    "kind": "client",
+                    **invocation.fields,
+                }
+            )
         return index
 
     def complete(self, index: int, invocation: Invocation, completion: Completion) -> None:
@@ -123,6 +133,8 @@ class History:
             self._on_line(
                 {
                     "type": completion.outcome,
+                    "invoke": index,
+                    "time_ns": completion.at_ns - self.origin_ns,
                     "f": invocation.f,
                     "kind": "client",
                     "partition": invocation.partition,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.runs.analysis import CRASH, INVALID, AnalysisFailed, Judged, analyze, command_again, limit_for
-from harness.runs.console import ANALYSIS
+from harness.runs.expected_phases import ANALYSIS
 from harness.runs.recording import Recording
 from harness.runs.run_control import Aborted
 
@@ -38,7 +38,7 @@ def judge(recording: Recording, problem: str | None, limit_s: float | None, spar
         with recording.abort.released():
             # A signal during the run's ending counts as one before its analysis.
             recording.check()
-            recording.show(ANALYSIS, limit_for(recording.store.history) if limit_s is None else limit_s)
+            recording.stats.phase(ANALYSIS, limit_for(recording.store.history) if limit_s is None else limit_s)
             judged = analyze(recording.store, limit_s, spark_master=spark_master, say=recording.console.say)
     except Aborted:
         again = f"`{command_again(recording.store)}` judges it"

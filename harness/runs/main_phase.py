@@ -37,6 +37,7 @@ class MainPhase:
         if plan.script:
             sender = _Sender(workload.script_sender())
             self._script = Script(plan.script, view, recording.history, sender, seed=plan.seed_drawn)
+        recording.stats.coming = nemesis.coming if self._script is None else self._script.coming
         script_heals = [] if self._script is None else [self._script.heal_all]
         self._healers: list[Callable[[], list[str]]] = [*script_heals, nemesis.heal_all]
         self._healed = False

@@ -15,6 +15,7 @@ from harness.operations.history import History
 from harness.plan.plan import Plan
 from harness.runs import run_info
 from harness.runs.console import Console, Stats
+from harness.runs.expected_phases import expected_phases
 from harness.runs.run_control import Abort
 from harness.runs.store import RunStore, StoreError
 
@@ -25,11 +26,11 @@ DRAIN_PROCESSES = 1_000_000_000
 class Recording:
     """The record of a run under way; implements `harness.workloads.base.RunContext`."""
 
-    def __init__(self, plan: Plan, argv: Sequence[str], store: RunStore, abort: Abort) -> None:
-        """Writes run.json and opens the history. argv: the command, for run.json."""
+    def __init__(self, plan: Plan, argv: Sequence[str], store: RunStore, abort: Abort, *, judged: bool = True) -> None:
+        """Writes run.json and opens the history. argv: the command, for run.json; judged: whether the run will be."""
         self.store = store
         self.abort = abort
-        self.stats = Stats()
+        self.stats = Stats(expected_phases(plan, judged=judged))
         self.console = Console(f"highwater {plan.name} seed {plan.seed_drawn}", self.stats)
         origin_ns = time.monotonic_ns()
         store.write_run(run_info.run_json(plan, argv, origin_ns, time.time_ns(), store.run_toml))
@@ -44,13 +45,13 @@ class Recording:
     def begin(self, phase: str, limit_s: float | None = None) -> None:
         """Begin a phase of the history, shown for at most limit_s. Raises Aborted."""
         self.abort.check()
+        self.stats.phase(phase, limit_s)
         self._history.begin_phase(phase)
-        self.show(phase, limit_s)
 
     def show(self, text: str, limit_s: float | None = None) -> None:
-        """Show on the console what goes on, with the seconds left of limit_s."""
-        self.stats.phase(text, limit_s)
-        self.console.say(f"phase {text}")
+        """Show on the console what goes on within a phase, for limit_s at most from now on."""
+        self.stats.doing(text, limit_s)
+        self.console.say(text)
 
     def check(self) -> None:
         """Raises Aborted after a signal."""

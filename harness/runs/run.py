@@ -81,7 +81,7 @@ def run(plan: Plan, options: Options) -> Ended:
     store = create(options.store, plan.name)
     store.run_toml.write_text(render(plan), encoding="utf-8")
     abort = Abort()
-    recording = Recording(plan, options.argv, store, abort)
+    recording = Recording(plan, options.argv, store, abort, judged=options.analysis)
     recording.console.start()
     with abort.held(), abort.on_signals(recording.history.main_thread_inside):
         broken = _record(plan, recording)

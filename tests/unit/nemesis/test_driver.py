@@ -294,3 +294,18 @@ def test_only_the_named_faults_of_the_schedule_are_carried_out(
     whole = slots(replace(MIX, time_limit_s=24.0), 1)
     assert [scheduled(one) for one in whole] == [1, 2, 3]
     assert carried == [one for one in whole if scheduled(one) in left]
+
+
+def test_coming_is_the_soonest_fault_that_waits() -> None:
+    told: list[str] = []
+
+    class Asking(Time):
+        def wait(self, timeout: float | None = None) -> bool:
+            told.append(nemesis.coming())
+            return super().wait(timeout)
+
+    time = Asking()
+    nemesis = Nemesis(MIX, 1, FakeView(), Lines(), clock_s=time)
+    nemesis.carry_out([slot(0, "kill", 3.0), slot(1, "pause", 12.0, target="leader")], 0.0, MIX, time)
+    assert (told[0], told[2]) == ("next: kill on n1 in 3 s", "next: pause on leader in 5 s")
+    assert nemesis.coming() == told[1] == "", "a fault at work does not wait"

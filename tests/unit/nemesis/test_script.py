@@ -257,3 +257,18 @@ def test_run_stopped_does_nothing_more() -> None:
     run, lines = script([step("kill", broker=1)], view_with_logs())
     run.run(Time(end_s=0.0))
     assert lines.lines == []
+
+
+def test_coming_is_the_step_under_way() -> None:
+    told: list[str] = []
+
+    class Asked(Sends):
+        def send(self, partition: int, count: int, acks: int, node: str | None) -> Sent:
+            told.append(made.coming())
+            return super().send(partition, count, acks, node)
+
+    made, _ = script([step("send", names=["m1"]), step("send", names=["m2"])], view_with_logs(), sends=Asked())
+    assert made.coming() == ""
+    made.run(Time())
+    assert told == ["step 1 of 2: send", "step 2 of 2: send"]
+    assert made.coming() == ""
