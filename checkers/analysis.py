@@ -45,16 +45,14 @@ from checkers.coverage.requirements import CoverageResult, Seen, judge_coverage
 from checkers.evidence.events import load_events
 from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
-from checkers.evidence.timeline import (
-    Evidence,
-    build_evidence,
-)
+from checkers.evidence.timeline import Evidence, build_evidence
 from checkers.evidence.znodes import znode_tables
 from checkers.groups.families import of_groups
 from checkers.history import schema
 from checkers.history.faults import Fault, faults_of
 from checkers.history.load import History, HistoryHealth, load_history
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
+from checkers.progress import Progress
 from checkers.results import results as run_report
 from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings, script_names
@@ -66,6 +64,9 @@ from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
 
+_AFTER_FAMILIES = 4
+"""Jobs that begin once the rules have been looked at: work in quiet windows, opened damage, witnesses, series."""
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -76,10 +77,17 @@ class Analysis:
     results: Mapping[str, Any]
 
 
-def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSession | None = None) -> Analysis:
+def analyse(
+    run_dir: Path,
+    *,
+    spark_master: str | None = None,
+    spark: SparkSession | None = None,
+    progress_file: Path | None = None,
+) -> Analysis:
     """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun.
 
     spark: a session that goes on afterwards, with nothing left in its cache; None: one for this run alone.
+    progress_file: where to say how far it is (`checkers.progress`).
     """
     began = time.monotonic()
     run_dir = run_dir.resolve()
@@ -94,16 +102,17 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
     if not path.is_file():
         raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
     parquet = run_dir / "parquet"
+    progress = Progress(progress_file)
     with ThreadPoolExecutor(4) as pool:
-        decoding = pool.submit(prepare, run_dir, info)
+        decoding = progress.watch(pool.submit(prepare, run_dir, info))
         own = spark is None
         session = spark or open_session(spark_master, history_bytes=_size(run_dir))
         try:
-            reading = pool.submit(load_history, session, path, parquet)
+            reading = progress.watch(pool.submit(load_history, session, path, parquet))
             prepared = decoding.result()
             raw_events = load_events(session, prepared.event_files, info, parquet)
             history, health = reading.result()
-            results, charts = _judge(pool, session, run_dir, info, history, health, prepared, raw_events)
+            results, charts = _judge(pool, progress, session, run_dir, info, history, health, prepared, raw_events)
             results["analysis"] = {
                 "seconds": round(time.monotonic() - began, 1),
                 "operations": health.operations,
@@ -138,6 +147,7 @@ class _Judged:
 
 def _judge(
     pool: ThreadPoolExecutor,
+    progress: Progress,
     session: SparkSession,
     run_dir: Path,
     info: RunInfo,
@@ -148,24 +158,29 @@ def _judge(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(results.json without `analysis`, series.json)."""
     wanted = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
-    marks = pool.submit(lambda: [row.asDict() for row in wanted.collect()])
+    marks = progress.watch(pool.submit(lambda: [row.asDict() for row in wanted.collect()]))
     evidence = _evidence(session, run_dir, info, history, prepared, raw_events, marks)
-    queries = _Queries(pool, history, evidence)
-    rows = _rows(history, evidence, raw_events)
+    queries = _Queries(pool, progress, history, evidence)
+    rows = _rows(history, evidence, raw_events, progress)
     faults = faults_of(marks.result())
     quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
     work = pool.submit(work_in, history, quiet_windows)
+    work.add_done_callback(lambda _: progress.done())
     checks = _checks(info, health, prepared, rows, marks.result(), evidence)
     judged = _Judged(checks, rows, faults, marks.result(), quiet_windows)
     met = damage.meetings(faults, damage.openings(evidence, faults))
+    progress.done()
     durable = run_report.durability(rows, info.partitions)
     coverage = _coverage(run_dir, info, prepared, judged, durable, met, queries, work)
     _join_witnesses(session, run_dir, checks, faults, evidence)
+    progress.done()
     results = _results(info, health, judged, durable, coverage, met, evidence)
     if info.scripted:
         with (run_dir / "history.jsonl").open(encoding="utf-8", errors="replace") as lines:
             results["names"] = script_names(lines)
-    return results, _series(history, evidence, info, results["faults"])
+    charts = series.of_run(history, evidence.events, info, results["faults"])
+    progress.done()
+    return results, charts
 
 
 def _evidence(
@@ -196,17 +211,17 @@ def _evidence(
 class _Queries:
     """What coverage is judged by of the tables, begun at once so that it runs beside the checkers."""
 
-    def __init__(self, pool: ThreadPoolExecutor, history: History, evidence: Evidence) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, progress: Progress, history: History, evidence: Evidence) -> None:
         info = evidence.info
-        self.elections = pool.submit(elections_of, evidence)
-        self.around = pool.submit(around_faults, history, scripted=info.scripted)
-        self.load_gaps = pool.submit(load_gaps, history, info.partitions)
-        self.isr_changes = pool.submit(isr_changes, evidence)
-        self.replicas = pool.submit(replicas_by_partition, evidence)
-        self.outputs = pool.submit(output_partitions, history, info)
+        self.elections = progress.watch(pool.submit(elections_of, evidence))
+        self.around = progress.watch(pool.submit(around_faults, history, scripted=info.scripted))
+        self.load_gaps = progress.watch(pool.submit(load_gaps, history, info.partitions))
+        self.isr_changes = progress.watch(pool.submit(isr_changes, evidence))
+        self.replicas = progress.watch(pool.submit(replicas_by_partition, evidence))
+        self.outputs = progress.watch(pool.submit(output_partitions, history, info))
 
 
-def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[Row]:
+def _rows(history: History, evidence: Evidence, raw_events: DataFrame, progress: Progress) -> list[Row]:
     """What all families of rules found, black box and white box."""
     facts = build_facts(
         history,
@@ -224,7 +239,8 @@ def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[R
         families |= applications(facts)
     if any(_wanted(spec, evidence.info) for spec in COMPACTION):
         families |= compaction(facts, evidence.info.tombstones_ms)
-    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
+    progress.rest(len(families) + _AFTER_FAMILIES)
+    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
     # Figures stay: how much was acknowledged is one.
     return [row for row in rows if row.kind == "figure" or not unfit(row.checker, evidence.info)]
 
@@ -348,7 +364,7 @@ def _results(
         ),
         "reasons": reasons,
         "checkers": {check.name: run_report.check_json(check) for check in checks}
-        | {"coverage": _coverage_json(coverage)},
+        | {"coverage": run_report.coverage_json(coverage)},
         "durability": durable,
         "linearizability": run_report.linearizability(checks, left_out=any(spec.linearizability for spec in left_out)),
         "coverage": coverage.as_json(),
@@ -356,19 +372,6 @@ def _results(
         "unavailable": unavailable,
         "not_fired": not_fired,
         "history": {"lines": health.lines, "torn": health.torn},
-    }
-
-
-def _coverage_json(coverage: CoverageResult) -> dict[str, Any]:
-    return {
-        "verdict": "valid" if coverage.met else "unknown",
-        "family": "coverage",
-        "title": "The run proved enough for a verdict of valid",
-        "reasons": coverage.missing,
-        "counts": {name: value for name, value in coverage.figures.items() if isinstance(value, int)},
-        "measures": {},
-        "witnesses": [],
-        "allowed": None,
     }
 
 
@@ -385,14 +388,3 @@ def _join_witnesses(
     holdings = replica_holdings(evidence.batches, places)
     for check in checks:
         run_report.join_witnesses(check, faults, lines, holdings)
-
-
-def _series(history: History, evidence: Evidence, info: RunInfo, faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    charts = series.history_series(history)
-    mine = evidence.events.where(F.col("p").isin(*info.partitions))
-    return series.assemble(
-        charts,
-        series.partition_series(mine, charts["duration_ns"]),
-        series.clock_series(evidence.events, info.origin_wall_ns),
-        faults,
-    )

@@ -43,13 +43,19 @@ def main(argv: Sequence[str] | None = None, *, spark: SparkSession | None = None
     parser = _Parser(prog="python -m checkers", description="Judge a recorded run with Spark.")
     parser.add_argument("run_dir", type=Path, help="folder with run.json, history.jsonl and evidence/")
     parser.add_argument("--spark-master", help="any Spark master; default: all cores of this machine")
+    parser.add_argument("--progress", type=Path, metavar="FILE", help="say there how far it is: jobs done, jobs in all")
     parser.add_argument("--list", action=_ListCheckers, nargs=0, help="print the names of all checkers, and exit")
     arguments = parser.parse_args(argv)
     try:
         # Imported late, so that --help needs no pyspark.
         from checkers.analysis import analyse
 
-        analysis = analyse(arguments.run_dir, spark_master=arguments.spark_master, spark=spark)
+        analysis = analyse(
+            arguments.run_dir,
+            spark_master=arguments.spark_master,
+            spark=spark,
+            progress_file=arguments.progress,
+        )
     except UnreadableRun as error:
         print(f"checkers: {error}", file=sys.stderr)
         return CRASH

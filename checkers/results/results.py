@@ -115,6 +115,20 @@ def check_json(check: CheckResult) -> dict[str, Any]:
     }
 
 
+def coverage_json(coverage: CoverageResult) -> dict[str, Any]:
+    """Coverage as results.json has it among the checkers."""
+    return {
+        "verdict": "valid" if coverage.met else "unknown",
+        "family": "coverage",
+        "title": "The run proved enough for a verdict of valid",
+        "reasons": coverage.missing,
+        "counts": {name: value for name, value in coverage.figures.items() if isinstance(value, int)},
+        "measures": {},
+        "witnesses": [],
+        "allowed": None,
+    }
+
+
 def join_witnesses(
     check: CheckResult,
     faults: Sequence[Fault],

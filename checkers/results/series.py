@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
+from checkers.history.run_info import RunInfo
 
 LATENCY_POINTS = 5000
 POINTS_PER_LINE = 600
@@ -131,10 +132,13 @@ def clock_series(events: DataFrame, origin_wall_ns: int) -> list[dict[str, Any]]
     return [{"node": node, "points": points} for node, points in nodes.items()]
 
 
-def assemble(
-    from_history: dict[str, Any],
-    partitions: dict[str, Any],
-    clock: Sequence[dict[str, Any]],
-    faults: Sequence[dict[str, Any]],
-) -> dict[str, Any]:
-    return {**from_history, "partitions": partitions, "clock": list(clock), "faults": list(faults)}
+def of_run(history: History, events: DataFrame, info: RunInfo, faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """series.json. faults: as in results.json."""
+    charts = history_series(history)
+    mine = events.where(F.col("p").isin(*info.partitions))
+    return {
+        **charts,
+        "partitions": partition_series(mine, charts["duration_ns"]),
+        "clock": clock_series(events, info.origin_wall_ns),
+        "faults": list(faults),
+    }

@@ -29,12 +29,24 @@ def as_they_are(findings: DataFrame) -> DataFrame:
 
 
 def collect_families(
-    groups: Mapping[str, Group], *, parallel: int = 3, witnesses: int = WITNESSES, excuse: Excuse = as_they_are
+    groups: Mapping[str, Group],
+    *,
+    parallel: int = 3,
+    witnesses: int = WITNESSES,
+    excuse: Excuse = as_they_are,
+    done: Callable[[], None] = lambda: None,
 ) -> list[Row]:
-    """One job per group, a few at a time, planned and run in threads; rows of all groups."""
+    """One job per group, a few at a time, planned and run in threads; rows of all groups. done: called after each job,
+    by its thread.
+    """
+
+    def collect(build: Group) -> list[Row]:
+        rows = collect_group(build(), witnesses, excuse)
+        done()
+        return rows
+
     with ThreadPoolExecutor(parallel) as pool:
-        parts = pool.map(lambda build: collect_group(build(), witnesses, excuse), groups.values())
-        return [row for part in parts for row in part]
+        return [row for part in pool.map(collect, groups.values()) for row in part]
 
 
 def collect_group(families: Sequence[Family], witnesses: int = WITNESSES, excuse: Excuse = as_they_are) -> list[Row]:

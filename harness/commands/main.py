@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from broker import __version__
@@ -18,18 +19,12 @@ from harness.commands import compare, explain, nightly, serve
 from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
-from harness.runs.analysis import (
-    CRASH,
-    USAGE,
-    AnalysisFailed,
-    AnalysisTooLong,
-    Judged,
-    analyze,
-    build_report,
-    command_again,
-)
+from harness.runs.analysis import CRASH, USAGE, Judged, analyze, build_report, command_again
+from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong
 from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
 from harness.tools import extras
+
+JOBS_EVERY_S = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -193,7 +188,9 @@ def _analyze(options: argparse.Namespace) -> int:
     elif not 1 <= limit_s <= 86_400:
         raise PlanError(f"--time-limit: {limit_s:g} is not a number from 1 to 86400 (seconds)")
     try:
-        judged = analyze(store, limit_s, named=named, spark_master=options.spark_master, say=print)
+        judged = analyze(
+            store, limit_s, named=named, spark_master=options.spark_master, say=print, on_jobs=_jobs_printed()
+        )
     except AnalysisFailed as error:
         print(f"highwater: {error}", file=sys.stderr)
         if isinstance(error, AnalysisTooLong):
@@ -201,6 +198,19 @@ def _analyze(options: argparse.Namespace) -> int:
         return CRASH
     _print_judged(judged)
     return judged.exit_code
+
+
+def _jobs_printed() -> Callable[[int, int], None]:
+    """Prints how far an analysis is, every few seconds at most."""
+    due_s = time.monotonic() + JOBS_EVERY_S
+
+    def tell(done: int, of: int) -> None:
+        nonlocal due_s
+        if of and time.monotonic() >= due_s:
+            print(f"analysis: {done} of {of} jobs", flush=True)
+            due_s = time.monotonic() + JOBS_EVERY_S
+
+    return tell
 
 
 def _analysis_limit_s(run: dict[str, object]) -> float | None:

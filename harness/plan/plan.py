@@ -157,8 +157,8 @@ class ChecksPlan:
 
 @dataclass(frozen=True, slots=True)
 class LimitsPlan:
-    """Time-outs. drain_s bounds each wait for full ISRs and each drain round; analysis_s None: by the history's size
-    (`harness.runs.analysis`).
+    """Time-outs. drain_s bounds each wait for full ISRs and each drain round; analysis_s None: as long as checkers get
+    jobs done (`harness.runs.analysis`).
     """
 
     setup_s: float = 60.0

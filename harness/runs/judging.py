@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.runs.analysis import CRASH, INVALID, AnalysisFailed, Judged, analyze, command_again, limit_for
+from harness.runs.analysis import CRASH, INVALID, Judged, analyze, command_again
+from harness.runs.checkers_process import AnalysisFailed
 from harness.runs.expected_phases import ANALYSIS
 from harness.runs.recording import Recording
 from harness.runs.run_control import Aborted
@@ -28,7 +29,7 @@ class Judgement(NamedTuple):
 
 
 def judge(recording: Recording, problem: str | None, limit_s: float | None, spark_master: str | None) -> Judgement:
-    """Have a closed recording judged within limit_s (None: by its size). problem: what the run broke off for.
+    """Have a closed recording judged, within limit_s where there is one. problem: what the run broke off for.
 
     What was recorded before a run broke off may already prove a loss; a run that a signal ended is not judged.
     """
@@ -38,8 +39,15 @@ def judge(recording: Recording, problem: str | None, limit_s: float | None, spar
         with recording.abort.released():
             # A signal during the run's ending counts as one before its analysis.
             recording.check()
-            recording.stats.phase(ANALYSIS, limit_for(recording.store.history) if limit_s is None else limit_s)
-            judged = analyze(recording.store, limit_s, spark_master=spark_master, say=recording.console.say)
+            recording.stats.phase(ANALYSIS, limit_s)
+            recording.stats.jobs(0, 0)
+            judged = analyze(
+                recording.store,
+                limit_s,
+                spark_master=spark_master,
+                say=recording.console.say,
+                on_jobs=recording.stats.jobs,
+            )
     except Aborted:
         again = f"`{command_again(recording.store)}` judges it"
         return Judgement(None, problem or f"analysis aborted by {recording.abort.reason}; the run is recorded: {again}")

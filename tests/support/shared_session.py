@@ -7,7 +7,7 @@ runs. What is judged, and what comes of it, is the same: the same entry, run fol
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import pytest
@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from checkers import cli
 from checkers.spark.session import open_session
 from harness.runs import analysis
-from harness.runs.analysis import EXIT_CODES, AnalysisFailed, Judged
+from harness.runs.analysis import Judged
+from harness.runs.checkers_process import AnalysisFailed, Limit, log_of, read_jobs
 from harness.runs.store import RunStore
 from tests.support.judging import pyspark_sockets
 
@@ -38,17 +39,27 @@ def shared_session() -> Iterator[SparkSession]:
 def checkers_in(spark: SparkSession) -> Iterator[None]:
     """Within it, analyses of this process run `python -m checkers` in the session instead of in a process."""
 
-    def run_checkers(store: RunStore, _limit_s: float, _named: str, spark_master: str | None) -> int:
+    def run_checkers(
+        store: RunStore,
+        _limit: Limit,
+        spark_master: str | None,
+        on_jobs: Callable[[int, int], None],
+        codes: frozenset[int],
+    ) -> int:
         assert spark_master is None
-        log = store.path / "analysis.log"
+        log, progress = log_of(store), store.path / "progress"
         with log.open("w") as output, redirect_stdout(output), redirect_stderr(output), pyspark_sockets():
-            code = cli.main([str(store.path)], spark=spark)
-        if code not in EXIT_CODES.values():
+            code = cli.main([str(store.path), "--progress", str(progress)], spark=spark)
+        jobs = read_jobs(progress)
+        progress.unlink(missing_ok=True)
+        if jobs is not None:
+            on_jobs(*jobs)
+        if code not in codes:
             raise AnalysisFailed(f"the checkers crashed with exit code {code}:\n{log.read_text()}")
         return code
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis, "_run_checkers", run_checkers)
+        patch.setattr(analysis, "run_checkers", run_checkers)
         yield
 
 

@@ -19,16 +19,19 @@ def phase_line(phase: Phase, before_s: float) -> str:
 
 def jobs_text(picture: Picture) -> str:
     """How far the analysis is; empty where there is none."""
-    return "" if picture.jobs is None else f"analysis: {picture.jobs[0]} of {picture.jobs[1]} jobs"
+    if picture.jobs is None:
+        return ""
+    done, of = picture.jobs
+    return f"analysis: {done} of {of} jobs" if of else "analysis: reading what was recorded"
 
 
 def plain(picture: Picture) -> str:
     """One line of text."""
     left = "" if picture.phase.limit_s is None else f", {_left_s(picture.phase):.0f} s left"
-    parts = [f"{picture.phase.name}{left}"]
     if picture.jobs is not None:
-        return " | ".join([*parts, jobs_text(picture)])
-    parts.append(" ".join(f"{picture.rates.get(key, 0.0):.0f} {key}/s" for key in OUTCOMES))
+        return f"{jobs_text(picture)}{left}"
+    rates = " ".join(f"{picture.rates.get(key, 0.0):.0f} {key}/s" for key in OUTCOMES)
+    parts = [f"{picture.phase.name}{left}", rates]
     if picture.p50_ms is not None and picture.p99_ms is not None:
         parts.append(f"sends p50 {picture.p50_ms:.1f} p99 {picture.p99_ms:.1f} ms")
     faults = _faults(picture)

@@ -8,7 +8,8 @@ import pytest
 import harness.report
 from harness.commands import main as cli
 from harness.runs import analysis
-from harness.runs.analysis import AnalysisFailed, analyze
+from harness.runs.analysis import analyze
+from harness.runs.checkers_process import AnalysisFailed, read_jobs
 from harness.runs.store import RunStore, create, read_json
 
 CHECKERS = """
@@ -85,7 +86,9 @@ def test_analyze_without_jinja2_is_a_verdict_without_a_report(
 def test_analyze_hands_on_the_spark_master(store: RunStore, checkers: object) -> None:
     checkers(WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
     analyze(store, 30, spark_master="local[1]")
-    assert read_json(store.results)["argv"] == [str(store.path), "--spark-master", "local[1]"]
+    arguments = read_json(store.results)["argv"]
+    assert isinstance(arguments, list)
+    assert (arguments[0], arguments[-2:]) == (str(store.path), ["--spark-master", "local[1]"])
 
 
 def test_analyze_crash_is_no_verdict_and_shows_the_end_of_the_log(store: RunStore, checkers: object) -> None:
@@ -136,6 +139,61 @@ def test_analyze_limit_grows_with_the_history(
     monkeypatch.setattr(analysis, "LIMIT_PER_LINE_S", 0.00001)
     with pytest.raises(AnalysisFailed, match="did not end within the limit by the history's size = 2 s"):
         analyze(store, None)
+
+
+PROGRESS = """
+path = sys.argv[sys.argv.index("--progress") + 1]
+def told(done, of):
+    open(path + ".part", "w").write(f"{done} {of}\\n")
+    os.replace(path + ".part", path)
+"""
+
+
+def test_analyze_that_gets_jobs_done_is_not_ended_by_the_limit_of_the_history(
+    store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = PROGRESS + "for done in range(5): told(done, 5); time.sleep(1)\n"
+    checkers(body + WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    monkeypatch.setattr(analysis, "LEAST_LIMIT_S", 3.0)
+    heard: list[tuple[int, int]] = []
+    assert analyze(store, None, on_jobs=lambda done, of: heard.append((done, of))).verdict == "valid"
+    assert heard[-1] == (4, 5)
+    assert heard == sorted(set(heard)), "each is told once"
+
+
+def test_analyze_that_stops_getting_jobs_done_is_ended_and_twice_its_time_is_named(
+    store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkers(PROGRESS + "told(1, 0); time.sleep(1.2); told(2, 5); time.sleep(60)")  # type: ignore[operator]
+    monkeypatch.setattr(analysis, "LEAST_LIMIT_S", 2.0)
+    with pytest.raises(AnalysisFailed, match=r"within the limit by the history's size = 2 s of job 2 of 5") as failed:
+        analyze(store, None)
+    said = analysis.command_again(store, failed.value)
+    assert int(said.rpartition(" ")[2]) >= 6, "it took three seconds at least"
+
+
+def test_analyze_limit_that_somebody_set_ends_also_what_gets_jobs_done(store: RunStore, checkers: object) -> None:
+    checkers(PROGRESS + "for done in range(600): told(done, 900); time.sleep(0.1)")  # type: ignore[operator]
+    with pytest.raises(AnalysisFailed, match=r"within limits\.analysis_s = 3 s; see") as failed:
+        analyze(store, 3)
+    assert analysis.command_again(store, failed.value).endswith(" --time-limit 6")
+
+
+@pytest.mark.parametrize("text", ["", "23", "23 61 1", "many 61"])
+def test_read_jobs_of_something_else_is_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "progress").write_text(text)
+    assert read_jobs(tmp_path / "progress") is None
+    assert read_jobs(tmp_path / "none") is None
+
+
+def test_cli_analyze_says_how_far_it_is(
+    store: RunStore, checkers: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = PROGRESS + "told(1, 0); time.sleep(1.2); told(2, 5); time.sleep(1.2)\n"
+    checkers(body + WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    monkeypatch.setattr(cli, "JOBS_EVERY_S", 0.0)
+    assert cli.main(["analyze", str(store.path)]) == 0
+    assert "analysis: 2 of 5 jobs" in capsys.readouterr().out.splitlines()
 
 
 def test_cli_analyze_too_long_names_the_command_with_more_time(

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from harness.operations.history import read_lines, recover
 from harness.plan.run_file import parse_plan
+from harness.runs.console import Stats
 from harness.runs.run import Options, run
 from harness.workloads.append_poll.workload import AppendPollRun
 from tests.integration.harness.scripted_run import TEXT, World, carry_out, phases
@@ -103,9 +104,11 @@ def test_run_replica_that_lost_its_end_is_written_over_and_drained_again(world: 
 
 @pytest.mark.spark
 def test_run_whose_healed_cluster_serves_no_reader_before_a_restart_is_unknown(
-    world: World, tmp_path: Path, spark: SparkSession
+    world: World, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Produce and replication go on; the rotation, which restarts brokers, reads everything."""
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(Stats, "jobs", lambda _stats, done, of: told.append((done, of)))
 
     def answer(error: int) -> Callable[[], None]:
         def change() -> None:
@@ -120,6 +123,9 @@ def test_run_whose_healed_cluster_serves_no_reader_before_a_restart_is_unknown(
     with checkers_in(spark):
         ended = run(plan, Options(tmp_path / "store", ("highwater", "test")))
     assert ended.problem is None
+    (before, after) = told
+    assert before == (0, 0)
+    assert after[0] == after[1] > 15, "the checkers have done as many jobs as they said there would be"
     drains = [line for line in read_lines(ended.store.history) if str(line["f"]).startswith("drain-")]
     everything = {(partition, reader) for partition in (0, 1) for reader in ("wire", "confluent")}
     for phase, f in (("drain-current", "drain-incomplete"), ("drain-n1", "drain-complete")):

@@ -44,5 +44,6 @@ def test_plain_line_names_the_first_partitions_and_counts_the_rest() -> None:
 
 
 def test_plain_line_of_the_analysis_says_how_many_jobs_are_done() -> None:
-    picture = Picture(Phase("analysis", 9, 9, None), jobs=(23, 61), last_error="old")
-    assert plain(picture) == "analysis | analysis: 23 of 61 jobs"
+    analysis = Phase("analysis", 9, 9, 100.0, 40.0)
+    assert plain(Picture(analysis, jobs=(23, 61), last_error="old")) == "analysis: 23 of 61 jobs, 60 s left"
+    assert plain(Picture(analysis, jobs=(1, 0))) == "analysis: reading what was recorded, 60 s left"

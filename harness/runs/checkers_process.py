@@ -1,0 +1,132 @@
+"""Runs the checkers as a process over a run's folder, follows how far they are, and ends them at their limit.
+
+Decides what ends them: a limit that a person set always does, the one by the history's size only where no job gets
+done within it. Must not know what checkers look for. Invariant: neither a process nor a temporary file of theirs is
+left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.runs.store import RunStore
+
+LOOK_EVERY_S = 0.5
+_TAIL_LINES = 25
+
+
+class AnalysisFailed(Exception):
+    """No verdict came about; the text says why and where to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How long checkers may take. named: what set it; renewed: with every job that they have done it begins anew."""
+
+    seconds: float
+    named: str
+    renewed: bool = False
+
+
+class AnalysisTooLong(AnalysisFailed):
+    """The checkers were ended at their limit. The recording is unchanged, and more time may be enough."""
+
+    def __init__(self, limit: Limit, log: Path, took_s: float, jobs: tuple[int, int] | None) -> None:
+        since = f" of job {jobs[0]} of {jobs[1] or 'an unknown number'}" if limit.renewed and jobs is not None else ""
+        super().__init__(f"the checkers did not end within {limit.named} = {limit.seconds:g} s{since}; see {log}")
+        self.enough_s = 2 * (round(max(limit.seconds, took_s)) if limit.renewed else limit.seconds)
+        """Seconds that are worth a try."""
+
+
+def run_checkers(
+    store: RunStore, limit: Limit, spark_master: str | None, on_jobs: Callable[[int, int], None], codes: frozenset[int]
+) -> int:
+    """Their exit code, one of codes. on_jobs(done, all) is called as jobs get done. Raises AnalysisFailed."""
+    log = log_of(store)
+    with _scratch(store) as scratch, log.open("wb") as output:
+        progress = scratch / "progress"
+        command = [sys.executable, "-m", "checkers", str(store.path), "--progress", str(progress)]
+        if spark_master is not None:
+            command += ["--spark-master", spark_master]
+        # A group of its own, so that the JVM which Spark starts ends with it, before it could tidy up.
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        )
+        try:
+            code = _followed(process, progress, limit, log, on_jobs)
+        finally:
+            _end_group(process)
+    if code not in codes:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+        tail = "\n".join(lines)
+        raise AnalysisFailed(f"the checkers crashed with exit code {code}; end of {log}:\n{tail}")
+    return code
+
+
+def log_of(store: RunStore) -> Path:
+    """What the checkers print."""
+    return store.path / "analysis.log"
+
+
+def _followed(
+    process: subprocess.Popen[bytes], progress: Path, limit: Limit, log: Path, on_jobs: Callable[[int, int], None]
+) -> int:
+    """The exit code of a process that ends within the limit."""
+    began_s = since_s = time.monotonic()
+    jobs: tuple[int, int] | None = None
+    while True:
+        left_s = since_s + limit.seconds - time.monotonic()
+        try:
+            return process.wait(timeout=max(0.0, min(LOOK_EVERY_S, left_s)))
+        except subprocess.TimeoutExpired:
+            now_s = time.monotonic()
+        found = read_jobs(progress)
+        if found is not None and found != jobs:
+            jobs = found
+            on_jobs(*found)
+            if limit.renewed:
+                since_s = now_s
+        if now_s >= since_s + limit.seconds:
+            raise AnalysisTooLong(limit, log, now_s - began_s, jobs)
+
+
+def read_jobs(progress: Path) -> tuple[int, int] | None:
+    """(done, all) of a file of `checkers.progress`, all 0 while nobody knows; None where there is none."""
+    try:
+        done, of = progress.read_text(encoding="ascii").split()
+        return int(done), int(of)
+    except (OSError, ValueError):
+        return None
+
+
+@contextlib.contextmanager
+def _scratch(store: RunStore) -> Iterator[Path]:
+    """A folder for temporary files, below the run's: an analysis that is killed leaves none elsewhere, and the next
+    analysis removes them.
+    """
+    folder = store.path / "scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
