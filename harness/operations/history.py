@@ -231,6 +231,7 @@ class History:
             while data:
                 data = data[os.write(self._fd, data) :]
         except OSError as error:
+            error.filename = str(self.path)
             self._failure = error
             raise
 

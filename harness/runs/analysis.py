@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.operations.history import HistoryError, recover
 from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong, Limit, log_of, run_checkers
+from harness.runs.room import said
 from harness.runs.store import RunStore, StoreError, read_json
 
 VALID, INVALID, UNKNOWN, USAGE, CRASH = 0, 1, 2, 254, 255
@@ -98,7 +99,11 @@ def analyze(
     except ImportError as error:
         say(f"no {store.junit.name}: a package is missing ({error}); install highwater[lab]")
     else:
-        write_junit(store.junit, _run_name(store), results)
+        try:
+            write_junit(store.junit, _run_name(store), results)
+        except OSError as error:
+            # A verdict stands without the file that tells others of it.
+            say(f"no {store.junit.name}: {said(error, store.path)}")
     report, problem = build_report(store)
     return Judged(str(verdict), str(results.get("sentence", "")), report, problem)
 

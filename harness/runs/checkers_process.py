@@ -8,6 +8,7 @@ left behind.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.runs.room import device_of, said
 from harness.runs.store import RunStore
 
 LOOK_EVERY_S = 0.5
@@ -51,6 +53,24 @@ def run_checkers(
     store: RunStore, limit: Limit, spark_master: str | None, on_jobs: Callable[[int, int], None], codes: frozenset[int]
 ) -> int:
     """Their exit code, one of codes. on_jobs(done, all) is called as jobs get done. Raises AnalysisFailed."""
+    try:
+        code = _run(store, limit, spark_master, on_jobs)
+    except OSError as error:
+        raise AnalysisFailed(f"{said(error, store.path)}; the checkers did not begin") from error
+    if code not in codes:
+        log = log_of(store)
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:])
+        full = f"no space left on {device_of(store.path)}: " if os.strerror(errno.ENOSPC) in tail else ""
+        raise AnalysisFailed(f"{full}the checkers crashed with exit code {code}; end of {log}:\n{tail}")
+    return code
+
+
+def log_of(store: RunStore) -> Path:
+    """What the checkers print."""
+    return store.path / "analysis.log"
+
+
+def _run(store: RunStore, limit: Limit, spark_master: str | None, on_jobs: Callable[[int, int], None]) -> int:
     log = log_of(store)
     with _scratch(store) as scratch, log.open("wb") as output:
         progress = scratch / "progress"
@@ -66,19 +86,9 @@ def run_checkers(
             env={**os.environ, "TMPDIR": str(scratch)},
         )
         try:
-            code = _followed(process, progress, limit, log, on_jobs)
+            return _followed(process, progress, limit, log, on_jobs)
         finally:
             _end_group(process)
-    if code not in codes:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
-        tail = "\n".join(lines)
-        raise AnalysisFailed(f"the checkers crashed with exit code {code}; end of {log}:\n{tail}")
-    return code
-
-
-def log_of(store: RunStore) -> Path:
-    """What the checkers print."""
-    return store.path / "analysis.log"
 
 
 def _followed(

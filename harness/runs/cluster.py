@@ -17,6 +17,7 @@ from harness.plan.plan import Plan
 from harness.runs import run_info
 from harness.runs.evidence import EvidenceCollector
 from harness.runs.recording import Recording
+from harness.runs.room import lacking_room
 from harness.systems import system_kind
 from harness.systems.base import System
 
@@ -36,8 +37,10 @@ def open_cluster(plan: Plan, recording: Recording) -> Iterator[Cluster]:
         evidence = EvidenceCollector(system, recording)
         try:
             yield Cluster(system, evidence)
-        except Exception:
-            recording.attempt("evidence", evidence.rescue)
+        except Exception as error:
+            # Where nothing more can be written, half of the evidence is all that could be had.
+            if lacking_room(error) is None:
+                recording.attempt("evidence", evidence.rescue)
             raise
         finally:
             recording.attempt("teardown", system.teardown)

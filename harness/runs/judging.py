@@ -31,10 +31,14 @@ class Judgement(NamedTuple):
 def judge(recording: Recording, problem: str | None, limit_s: float | None, spark_master: str | None) -> Judgement:
     """Have a closed recording judged, within limit_s where there is one. problem: what the run broke off for.
 
-    What was recorded before a run broke off may already prove a loss; a run that a signal ended is not judged.
+    What was recorded before a run broke off may already prove a loss. A run that a signal ended is not judged, nor one
+    that ended for want of space: checkers write more than a run does.
     """
     if problem is not None and (recording.abort.is_set() or not recording.stats.operations):
         return Judgement(None, problem)
+    if problem is not None and recording.no_room:
+        again = f"`{command_again(recording.store)}` judges what was recorded, once there is space"
+        return Judgement(None, f"{problem}\n{again}")
     try:
         with recording.abort.released():
             # A signal during the run's ending counts as one before its analysis.

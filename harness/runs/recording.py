@@ -16,6 +16,7 @@ from harness.plan.plan import Plan
 from harness.runs import run_info
 from harness.runs.console import Console, Stats
 from harness.runs.expected_phases import expected_phases
+from harness.runs.room import lacking_room, said
 from harness.runs.run_control import Abort
 from harness.runs.store import RunStore, StoreError
 
@@ -30,6 +31,8 @@ class Recording:
         """Writes run.json and opens the history. argv: the command, for run.json; judged: whether the run will be."""
         self.store = store
         self.abort = abort
+        self.no_room = False
+        """Whether the run broke off because nothing more can be written."""
         self.stats = Stats(expected_phases(plan, judged=judged))
         self.console = Console(f"highwater {plan.name} seed {plan.seed_drawn}", self.stats)
         origin_ns = time.monotonic_ns()
@@ -92,8 +95,15 @@ class Recording:
             changes |= {} if trouble is None else {"trouble": trouble}
             self.store.update_run(**changes)
         except Exception as error:
-            return problem or f"the history could not be completed: {error}"
+            return problem or self.noted(error, f"the history could not be completed: {error}")
         return problem
+
+    def noted(self, error: BaseException, text: str) -> str:
+        """text, which tells of an error that ends the run; below what is full where it came for want of space."""
+        if lacking_room(error) is None:
+            return text
+        self.no_room = True
+        return f"{said(error, self.store.path)}\n{text}"
 
     def note_trouble(self, trouble: str) -> None:
         """Say in run.json what kept a recorded run from a verdict; a run.json that cannot be written stays as it is."""

@@ -25,8 +25,9 @@ from harness.runs.cluster import Cluster, open_cluster
 from harness.runs.judging import Judgement, judge
 from harness.runs.main_phase import MainPhase
 from harness.runs.recording import Recording
+from harness.runs.room import said
 from harness.runs.run_control import Abort, Aborted, Background, RunFailed
-from harness.runs.store import RunStore, create
+from harness.runs.store import RunStore, StoreError, create
 from harness.runs.trouble import ANALYSIS, SIGNAL, trouble_of
 from harness.systems import system_kind
 from harness.workloads import prepared, workload_kind
@@ -79,9 +80,12 @@ def run(plan: Plan, options: Options) -> Ended:
         plan = plan.with_overrides(seed=draw_seed())
     prepared(plan)
     store = create(options.store, plan.name)
-    store.run_toml.write_text(render(plan), encoding="utf-8")
     abort = Abort()
-    recording = Recording(plan, options.argv, store, abort, judged=options.analysis)
+    try:
+        store.run_toml.write_text(render(plan), encoding="utf-8")
+        recording = Recording(plan, options.argv, store, abort, judged=options.analysis)
+    except OSError as error:
+        raise StoreError(f"{said(error, store.path)}; nothing was begun") from error
     recording.console.start()
     with abort.held(), abort.on_signals(recording.history.main_thread_inside):
         broken = _record(plan, recording)
@@ -113,10 +117,11 @@ def _record(plan: Plan, recording: Recording) -> _Broken:
     except Aborted:
         return _Broken(f"aborted by {recording.abort.reason}", SIGNAL)
     except (RunFailed, ScriptFailed) as error:
-        return _Broken(f"the run could not be carried out: {error}", trouble_of(error))
+        text = f"the run could not be carried out: {error}"
+        return _Broken(recording.noted(error, text), trouble_of(error))
     except Exception as error:
         text = f"the run crashed in phase {recording.history.phase}: {type(error).__name__}: {error}"
-        return _Broken(text, trouble_of(error))
+        return _Broken(recording.noted(error, text), trouble_of(error))
     return _Broken(None, None)
 
 

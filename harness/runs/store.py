@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from harness.runs.room import said
+
 DEFAULT_STORE = Path("store")
 
 
@@ -90,7 +92,7 @@ def create(root: Path, name: str, now: datetime | None = None) -> RunStore:
         _link(folder / "latest", path.name)
         _link(root / "latest", f"{name}/{path.name}")
     except OSError as error:
-        raise StoreError(f"{folder}: cannot make a run's folder there: {error}") from None
+        raise StoreError(said(error, folder) + f"; a run's folder cannot be made in {folder}") from None
     return RunStore(path.resolve())
 
 
