@@ -135,7 +135,9 @@ class Registration:
         self._end_older_sessions(session)
         path = paths.broker_id(self._broker.id)
         data = codecs.encode_broker(replace(self._broker, epoch=-1), self._wall_clock_ms())
-        deadline = time.monotonic() + self._client.session_timeout_ms / 1000 * _WAIT_SLACK
+        wait_s = self._client.session_timeout_ms / 1000 * _WAIT_SLACK
+        deadline = time.monotonic() + wait_s
+        told: int | None = None
         while True:
             node = self._client.get(path)
             if node is None:
@@ -152,6 +154,11 @@ class Registration:
             if node is not None and time.monotonic() > deadline:
                 other = codecs.decode_broker(self._broker.id, node.data, node.czxid)
                 raise BrokerIdInUse(self._refusal(other, node.owner))
+            if node is not None and node.owner != told:
+                told = node.owner
+                _log.warning(
+                    "%s", self._waits(codecs.decode_broker(self._broker.id, node.data, node.czxid), told, wait_s)
+                )
             if self._client.session_id not in (None, session.session_id):
                 raise SessionExpired(f"registering {path}")
             time.sleep(_POLL_S)
@@ -171,13 +178,18 @@ class Registration:
             if refused.reason not in ("node-exists", "bad-version"):
                 raise
 
-    def _refusal(self, other: Broker, owner: int) -> str:
-        where = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in other.endpoints)
-        ours = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in self._broker.endpoints)
+    def _waits(self, other: Broker, owner: int, wait_s: float) -> str:
         return (
-            f"broker.id={self._broker.id} is already registered by a live broker at {where} (ZooKeeper session "
-            f"0x{owner & (2**64 - 1):x}), so the broker at {ours} does not start: give it another broker.id, or stop "
-            "the other one. A copied data folder needs its own broker.id and no meta.properties of the original"
+            f"broker.id={self._broker.id} is registered by the broker at {_where(other)} ({_session(owner)}): "
+            f"waiting up to {wait_s:g} s for that session to end, as it does after a broker was killed; if that "
+            "broker lives, this one will not start"
+        )
+
+    def _refusal(self, other: Broker, owner: int) -> str:
+        return (
+            f"broker.id={self._broker.id} is already registered by a live broker at {_where(other)} "
+            f"({_session(owner)}), so the broker at {_where(self._broker)} does not start: give it another broker.id, "
+            "or stop the other one. A copied data folder needs its own broker.id and no meta.properties of the original"
         )
 
     def _record_session(self) -> RecordedSession:
@@ -202,6 +214,14 @@ class Registration:
             if session.session_id in owners and session.session_id != current.session_id:
                 _log.info("ending this broker's earlier ZooKeeper session 0x%x", session.session_id & (2**64 - 1))
                 end_session(self._client.hosts, session)
+
+
+def _where(broker: Broker) -> str:
+    return ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in broker.endpoints)
+
+
+def _session(owner: int) -> str:
+    return f"ZooKeeper session 0x{owner & (2**64 - 1):x}"
 
 
 def end_session(hosts: str, session: RecordedSession) -> None:

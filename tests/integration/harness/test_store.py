@@ -38,7 +38,7 @@ def test_links_survive_a_move_of_the_store(tmp_path: Path) -> None:
 
 def test_create_where_nothing_can_be_made_names_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="a run.s folder cannot be made in .*file/demo"):
+    with pytest.raises(StoreError, match=r"a run.s folder cannot be made in .*file/demo"):
         create(tmp_path / "file", "demo")
 
 

@@ -57,6 +57,17 @@ def test_second_broker_with_same_id_is_refused_by_name(ready: Connect, tmp_path:
     assert node.owner == first.session_id
 
 
+def test_broker_whose_id_is_taken_says_once_that_it_waits_and_how_long(
+    ready: Connect, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    registration(ready(), tmp_path / "first").register()
+    with caplog.at_level("WARNING", "broker.zk"), pytest.raises(BrokerIdInUse):
+        registration(ready(session_timeout_ms=600), tmp_path / "second").register()
+    (said,) = [one.getMessage() for one in caplog.records if "waiting" in one.getMessage()]
+    assert "broker.id=1 is registered by the broker at PLAINTEXT://10.0.0.1:9092" in said
+    assert "waiting up to 0.9 s for that session to end" in said
+
+
 def test_cloned_folder_beside_live_broker_is_refused(ready: Connect, tmp_path: Path) -> None:
     first = ready()
     epoch = registration(first, tmp_path / "first").register()
