@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from broker import __version__
 from broker.tools import commands as tools
-from harness.commands import compare, explain, nightly, serve
+from harness.commands import analyze, compare, explain, nightly, serve
 from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
-from harness.runs.analysis import CRASH, USAGE, Judged, analyze, build_report, command_again
-from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong
+from harness.runs.analysis import CRASH, USAGE, build_report, command_again
 from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
 from harness.tools import extras
-
-JOBS_EVERY_S = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,17 +76,7 @@ def parser() -> Parser:
     test.add_argument("--no-analysis", action="store_true", help="record only; exit 0 when that worked")
     test.set_defaults(command=_test)
 
-    again = add(
-        commands,
-        "analyze",
-        "judge a recorded run, also one that was aborted",
-        codes=VERDICT_CODES,
-        example="highwater analyze store/demo/latest",
-    )
-    again.add_argument("run", type=Path, metavar="RUN_DIR")
-    again.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
-    again.add_argument("--time-limit", type=float, metavar="S", help="seconds that the checkers may take")
-    again.set_defaults(command=_analyze)
+    analyze.add_to(commands)
 
     report = add(
         commands,
@@ -163,61 +149,11 @@ def _test(options: argparse.Namespace) -> int:
     if ended.problem is not None:
         print(f"highwater: {ended.problem}", file=sys.stderr)
     if ended.judged is not None:
-        _print_judged(ended.judged)
+        analyze.print_judged(ended.judged)
     elif options.no_analysis and ended.problem is None:
         print(f"not judged: `{command_again(ended.store)}` judges it")
     print(f"run: {ended.store.path}")
     return ended.exit_code
-
-
-def _analyze(options: argparse.Namespace) -> int:
-    from harness.runs.outside_code import changed
-
-    store = open_run(options.run)
-    run = store.read_run()
-    if not run.get("finished"):
-        why = run.get("aborted") or "the harness ended without closing the history"
-        store.update_run(aborted=why)
-        print(f"this run was not finished: {why}")
-    # The recorded run is judged all the same, by the checkers that are installed now.
-    if (other := changed(run)) is not None:
-        print(f"this run was made with other code than what is installed now: {other}")
-    limit_s, named = options.time_limit, "--time-limit"
-    if limit_s is None:
-        limit_s, named = _analysis_limit_s(run), "limits.analysis_s"
-    elif not 1 <= limit_s <= 86_400:
-        raise PlanError(f"--time-limit: {limit_s:g} is not a number from 1 to 86400 (seconds)")
-    try:
-        judged = analyze(
-            store, limit_s, named=named, spark_master=options.spark_master, say=print, on_jobs=_jobs_printed()
-        )
-    except AnalysisFailed as error:
-        print(f"highwater: {error}", file=sys.stderr)
-        if isinstance(error, AnalysisTooLong):
-            print(f"what was recorded is kept: `{command_again(store, error)}` judges it", file=sys.stderr)
-        return CRASH
-    _print_judged(judged)
-    return judged.exit_code
-
-
-def _jobs_printed() -> Callable[[int, int], None]:
-    """Prints how far an analysis is, every few seconds at most."""
-    due_s = time.monotonic() + JOBS_EVERY_S
-
-    def tell(done: int, of: int) -> None:
-        nonlocal due_s
-        if of and time.monotonic() >= due_s:
-            print(f"analysis: {done} of {of} jobs", flush=True)
-            due_s = time.monotonic() + JOBS_EVERY_S
-
-    return tell
-
-
-def _analysis_limit_s(run: dict[str, object]) -> float | None:
-    """The limit that the run file sets; None where it sets none."""
-    limits = run.get("limits")
-    limit = limits.get("analysis_s") if isinstance(limits, dict) else None
-    return float(limit) if isinstance(limit, int | float) else None
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -228,14 +164,6 @@ def _report(options: argparse.Namespace) -> int:
         return CRASH
     print(f"report: {report}")
     return 0
-
-
-def _print_judged(judged: Judged) -> None:
-    print(judged.sentence)
-    if judged.report is not None:
-        print(f"report: {judged.report}")
-    else:
-        print(f"no report: {judged.report_problem}", file=sys.stderr)
 
 
 def _doctor(options: argparse.Namespace) -> int:

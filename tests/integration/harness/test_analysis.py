@@ -191,7 +191,7 @@ def test_cli_analyze_says_how_far_it_is(
 ) -> None:
     body = PROGRESS + "told(1, 0); time.sleep(1.2); told(2, 5); time.sleep(1.2)\n"
     checkers(body + WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
-    monkeypatch.setattr(cli, "JOBS_EVERY_S", 0.0)
+    monkeypatch.setattr("harness.commands.analyze.JOBS_EVERY_S", 0.0)
     assert cli.main(["analyze", str(store.path)]) == 0
     assert "analysis: 2 of 5 jobs" in capsys.readouterr().out.splitlines()
 
@@ -240,6 +240,19 @@ def test_cli_analyze_of_a_killed_run_says_so_and_judges_it(
     assert "1 operations without an outcome" in said
     assert "It is unknown." in said
     assert store.read_run()["aborted"] == "the harness ended without closing the history"
+
+
+def test_cli_analyze_diff_says_what_another_judgement_changed(
+    store: RunStore, checkers: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkers(WRITE.format(verdict="unknown", code=2))  # type: ignore[operator]
+    assert cli.main(["analyze", str(store.path), "--diff"]) == 2
+    assert "no judgement before this one to compare with" in capsys.readouterr().out
+    assert cli.main(["analyze", str(store.path), "--diff"]) == 2
+    assert "nothing changed since the last judgement" in capsys.readouterr().out
+    checkers(WRITE.format(verdict="invalid", code=1))  # type: ignore[operator]
+    assert cli.main(["analyze", str(store.path), "--diff"]) == 1
+    assert "changed since the last judgement:\n  verdict: unknown, now invalid\n" in capsys.readouterr().out
 
 
 def test_cli_analyze_crash_is_255(store: RunStore, checkers: object, capsys: pytest.CaptureFixture[str]) -> None:
