@@ -30,7 +30,12 @@ def add_to(commands: Commands) -> None:
         example="highwater serve --port 8080",
     )
     serve.add_argument(
-        "store", type=Path, nargs="?", default=DEFAULT_STORE, metavar="STORE", help="where runs are kept"
+        "store",
+        type=Path,
+        nargs="?",
+        default=DEFAULT_STORE,
+        metavar="STORE",
+        help="where runs are kept, or a folder of nights",
     )
     serve.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on; default: this machine")
     serve.add_argument("--port", type=int, default=0, metavar="P", help="default: 0, one that is free")
@@ -40,17 +45,19 @@ def add_to(commands: Commands) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from harness.serve.app import app
     from harness.serve.guard import is_loopback
+    from harness.serve.night_pages import places
     from harness.serve.server import CannotListen, serve
 
     if not 0 <= options.port <= 65_535:
         raise PlanError(f"--port: {options.port} is not a number from 0 to 65535")
     if not options.store.is_dir():
         raise StoreError(f"{options.store}: no such folder; a store is what `highwater test --store` writes to")
+    store, nights = places(options.store)
     loopback = is_loopback(options.host)
     if not loopback:
         print(f"highwater: {options.host}: whoever reaches this address reads all of the store", file=sys.stderr)
     try:
-        serve(app(options.store, loopback_only=loopback), options.host, options.port, _say)
+        serve(app(store, nights, loopback_only=loopback), options.host, options.port, _say)
     except CannotListen as error:
         print(f"highwater: {error}", file=sys.stderr)
         return CRASH

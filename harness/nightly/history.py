@@ -74,20 +74,34 @@ class RunRow:
 class NightHistory:
     """Open until `close`. For one thread. Raises StoreError where the file is not such a history, or is in use."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, reading: bool = False) -> None:
+        """reading: nothing is made or changed, also where there is no file yet."""
         self._path = path
+        mode = "ro" if reading else "rwc"
         try:
             # Autocommit but for `_change`.
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=10.0)
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}", isolation_level=None, timeout=10.0, uri=True
+            )
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        try:
             self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA synchronous = FULL")
-            self._prepare()
+            self._prepare(reading=reading)
         except sqlite3.Error as error:
-            raise StoreError(f"{path}: cannot be used as a history of nights: {error}; move the file away") from None
+            self._db.close()
+            raise self._unusable(error) from None
+        except StoreError:
+            self._db.close()
+            raise
 
-    def _prepare(self) -> None:
+    def _unusable(self, error: sqlite3.Error) -> StoreError:
+        return StoreError(f"{self._path}: cannot be used as a history of nights: {error}; move the file away")
+
+    def _prepare(self, *, reading: bool) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version == 0:
+        if version == 0 and not reading:
             with self._change():
                 for statement in _SCHEMA.split(";"):
                     self._db.execute(statement)
@@ -123,6 +137,22 @@ class NightHistory:
         """One night."""
         (row,) = self._db.execute("SELECT * FROM nights WHERE id = ?", (night_id,)).fetchall()
         return NightRow(**dict(row))
+
+    def every_night(self) -> list[NightRow]:
+        """Of all names, the newest first."""
+        rows = self._db.execute("SELECT * FROM nights ORDER BY id DESC").fetchall()
+        return [NightRow(**dict(row)) for row in rows]
+
+    def counts(self) -> dict[int, dict[str, int]]:
+        """Night → what its jobs count as → how many, by the last attempt of each."""
+        found: dict[int, dict[str, int]] = {}
+        rows = self._db.execute(
+            "SELECT night, counts_as, count(*) AS jobs FROM runs"
+            " WHERE id IN (SELECT max(id) FROM runs GROUP BY night, key) GROUP BY night, counts_as"
+        )
+        for row in rows.fetchall():
+            found.setdefault(row["night"], {})[row["counts_as"]] = row["jobs"]
+        return found
 
     def nights(self, name: str) -> list[NightRow]:
         """All of this name, the oldest first."""
@@ -223,6 +253,13 @@ def _row(row: sqlite3.Row) -> RunRow:
 def open_history(out: Path) -> Iterator[NightHistory]:
     """The history of a folder of nights, made where there is none."""
     with closing(NightHistory(out / FILE)) as history:
+        yield history
+
+
+@contextmanager
+def read_history(folder: Path) -> Iterator[NightHistory]:
+    """The history of a folder of nights as it is; nothing of it is changed. Raises StoreError where there is none."""
+    with closing(NightHistory(folder / FILE, reading=True)) as history:
         yield history
 
 

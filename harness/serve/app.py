@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from harness.report.pages import environment
 from harness.serve.guard import Guard
 from harness.serve.index import Index
+from harness.serve.night_pages import NightPages
 from harness.serve.query import parse, select
 from harness.serve.run_pages import RunPages, path_of
 from harness.serve.summary import STATES, Summary
@@ -35,15 +36,21 @@ _COLUMNS = (
 )
 
 
-def app(store: Path, loopback_only: bool) -> ASGIApp:
-    """The view of a store. Reads all of it once, so that the first list is there as fast as the next."""
+def app(store: Path, nights: Path | None, loopback_only: bool) -> ASGIApp:
+    """The view of a store. Reads all of it once, so that the first list is there as fast as the next.
+
+    nights: the folder in which nights of its runs are kept, None where there is none.
+    """
     index = Index(store)
     index.runs()
     pages = Pages(index)
     run_pages = RunPages(index, pages.page)
+    night_pages = NightPages(store, nights, pages.page)
     routes = [
         Route("/", pages.runs),
         Route("/style.css", pages.style),
+        Route("/nights", night_pages.nights),
+        Route("/night/{night:int}/", night_pages.night),
         Route("/compare", run_pages.compared),
         Route("/run/{folder}/{stamp}/", run_pages.run),
         Route("/run/{folder}/{stamp}/report", run_pages.report),
