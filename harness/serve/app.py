@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from harness.report.pages import environment
 from harness.serve.guard import Guard
 from harness.serve.index import Index
+from harness.serve.live_page import LivePage
 from harness.serve.night_pages import NightPages
 from harness.serve.query import parse, select
 from harness.serve.run_pages import RunPages, path_of
@@ -53,6 +54,7 @@ def app(store: Path, nights: Path | None, loopback_only: bool) -> ASGIApp:
         Route("/night/{night:int}/", night_pages.night),
         Route("/compare", run_pages.compared),
         Route("/run/{folder}/{stamp}/", run_pages.run),
+        Route("/run/{folder}/{stamp}/live", LivePage(index, pages.page).live),
         Route("/run/{folder}/{stamp}/report", run_pages.report),
         Route("/run/{folder}/{stamp}/raw/{path:path}", run_pages.raw),
         Route("/run/{folder}/{stamp}/view/{path:path}", run_pages.view),
@@ -66,7 +68,7 @@ class Pages:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._environment = environment("harness.serve")
-        self._environment.filters |= {"when": _when, "duration": _duration, "below": _below}
+        self._environment.filters |= {"when": _when, "duration": _duration, "ms": _ms, "below": _below}
 
     def runs(self, request: Request) -> Response:
         """The list."""
@@ -111,6 +113,10 @@ def _when(run: Summary) -> str:
         return datetime.fromtimestamp(run.started_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
         return ""
+
+
+def _ms(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:,.1f} ms"
 
 
 def _duration(seconds: float | None) -> str:

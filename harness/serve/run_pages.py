@@ -20,7 +20,7 @@ from harness.serve.details import checkers
 from harness.serve.files import MOST_LISTED, Refused, chunks, listed, opened, part_of
 from harness.serve.guard import REPORT_POLICY
 from harness.serve.index import Index
-from harness.serve.summary import UNREADABLE, VERDICTS, Summary
+from harness.serve.summary import UNFINISHED, UNREADABLE, VERDICTS, Summary
 
 WINDOW = 1 << 16
 """Bytes of a file that are shown at once."""
@@ -29,6 +29,19 @@ WINDOW = 1 << 16
 def path_of(*parts: str) -> str:
     """An address's path with names of any kind in it."""
     return "".join("/" + quote(part.encode("utf-8", "surrogateescape"), safe="") for part in parts)
+
+
+def asked_for(index: Index, request: Request) -> Summary:
+    """The run that an address names. Raises HTTPException."""
+    return _listed(index, request.path_params["folder"], request.path_params["stamp"])
+
+
+def _listed(index: Index, folder: str, stamp: str) -> Summary:
+    """Of what is listed, so that nothing else of the store can be asked for."""
+    for run in index.runs():
+        if (run.folder, run.stamp) == (folder, stamp):
+            return run
+    raise HTTPException(404, "no such run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,7 @@ class RunPages:
             files=files,
             cut=len(files) == MOST_LISTED,
             has_report=any(entry.path == "report.html" and entry.size is not None for entry in files),
+            goes_on=run.state == UNFINISHED,
             here=path_of("run", run.folder, run.stamp),
         )
 
@@ -101,7 +115,7 @@ class RunPages:
     def _judged(self, name: str) -> Judged:
         """name: folder/stamp."""
         folder, _, stamp = name.partition("/")
-        run = self._listed(folder, stamp)
+        run = _listed(self.index, folder, stamp)
         if run.state == UNREADABLE:
             raise HTTPException(404, f"{name}: {run.sentence}")
         try:
@@ -113,15 +127,7 @@ class RunPages:
         return Judged(settings, results)
 
     def _run(self, request: Request) -> Summary:
-        return self._listed(request.path_params["folder"], request.path_params["stamp"])
-
-    def _listed(self, folder: str, stamp: str) -> Summary:
-        """Of what is listed, so that nothing else of the store can be asked for."""
-        wanted = (folder, stamp)
-        for run in self.index.runs():
-            if (run.folder, run.stamp) == wanted:
-                return run
-        raise HTTPException(404, "no such run")
+        return asked_for(self.index, request)
 
     def _parts(self, request: Request) -> tuple[str, ...]:
         path: str = request.path_params["path"]
