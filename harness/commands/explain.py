@@ -7,22 +7,16 @@ it, for the report's page as well.
 from __future__ import annotations
 
 import argparse
-import shutil
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.commands.parser import add
+from harness.commands.steps_told import steps_told, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from harness.commands.parser import Commands
-    from harness.report.steps import Step
     from harness.report.story import Finding
-
-_WIDEST = 120
-_NARROWEST = 40
-_LANE = 16
 
 
 def add_to(commands: Commands) -> None:
@@ -55,51 +49,34 @@ def _explain(options: argparse.Namespace) -> int:
     series_path = store.path / "series.json"
     series = read_json(series_path) if series_path.is_file() else {}
     found = findings(store.read_run(), results, series)
-    width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
-    for line in told(results, found, options.most, width):
+    for line in told(results, found, options.most, terminal_width()):
         print(line)
     return 0
 
 
 def told(results: Mapping[str, Any], found: list[Finding], most: int, width: int) -> Iterator[str]:
     """Lines of at most `width` characters: the verdict's sentence, then at most `most` stories."""
-    yield from _wrapped(str(results.get("sentence", "")), width)
+    yield from wrapped(str(results.get("sentence", "")), width)
     if not found:
         yield ""
         yield "No checker found anything to tell a story of."
     for nth, finding in enumerate(found[:most], 1):
         yield ""
-        yield from _wrapped(f"{nth}. {finding.title}", width)
+        yield from wrapped(f"{nth}. {finding.title}", width)
         for claim in finding.claims:
-            yield from _wrapped(f"{claim.title} ({claim.kind}): {claim.summary}", width, "   ")
+            yield from wrapped(f"{claim.title} ({claim.kind}): {claim.summary}", width, "   ")
         if finding.steps:
             yield ""
-        lane = min(max((len(_where(step)) for step in finding.steps), default=0), _LANE)
-        for step in finding.steps:
-            first = f"{step.at_s:12.3f} s  {_where(step):{lane}} "
-            yield from _wrapped(step.text, width, " " * (lane + 17), first)
+        yield from steps_told(finding.steps, width)
         if finding.left_out:
-            yield from _wrapped(f"{finding.left_out} more steps are left out.", width, " " * (lane + 17))
+            yield from wrapped(f"{finding.left_out} more steps are left out.", width, " " * 17)
         if finding.holdings:
             yield ""
-            yield from _wrapped("What is left of it:", width, "   ")
+            yield from wrapped("What is left of it:", width, "   ")
         for holding in finding.holdings:
-            yield from _wrapped(holding, width, "   ")
+            yield from wrapped(holding, width, "   ")
     if len(found) > most:
         yield ""
-        yield from _wrapped(
+        yield from wrapped(
             f"{len(found) - most} more findings: --most {len(found)} tells all; so does report.html.", width
         )
-
-
-def _where(step: Step) -> str:
-    """The column of the diagram that a step is in, or the two that its arrow connects."""
-    return f"{step.lanes[0]} > {step.to}" if step.to is not None else ", ".join(step.lanes)
-
-
-def _wrapped(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:
-    """Nothing that a run recorded may move the terminal's cursor."""
-    clean = "".join(c if c.isprintable() else "�" for c in text)
-    return textwrap.wrap(clean, width, initial_indent=indent if first is None else first, subsequent_indent=indent) or [
-        ""
-    ]

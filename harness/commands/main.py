@@ -14,7 +14,7 @@ from pathlib import Path
 
 from broker import __version__
 from broker.tools import commands as tools
-from harness.commands import analyze, compare, explain, nightly, serve
+from harness.commands import analyze, compare, explain, nightly, record, serve
 from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
@@ -108,6 +108,7 @@ def parser() -> Parser:
     heal.set_defaults(command=_heal)
 
     explain.add_to(commands)
+    record.add_to(commands)
     nightly.add_to(commands)
     serve.add_to(commands)
     compare.add_to(commands)

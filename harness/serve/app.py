@@ -22,6 +22,7 @@ from harness.serve.index import Index
 from harness.serve.live_page import LivePage
 from harness.serve.night_pages import NightPages
 from harness.serve.query import parse, select
+from harness.serve.record_page import RecordPage
 from harness.serve.run_pages import RunPages, path_of
 from harness.serve.summary import STATES, Summary
 
@@ -55,6 +56,7 @@ def app(store: Path, nights: Path | None, loopback_only: bool) -> ASGIApp:
         Route("/compare", run_pages.compared),
         Route("/run/{folder}/{stamp}/", run_pages.run),
         Route("/run/{folder}/{stamp}/live", LivePage(index, pages.page).live),
+        Route("/run/{folder}/{stamp}/record", RecordPage(index, pages.page).record),
         Route("/run/{folder}/{stamp}/report", run_pages.report),
         Route("/run/{folder}/{stamp}/raw/{path:path}", run_pages.raw),
         Route("/run/{folder}/{stamp}/view/{path:path}", run_pages.view),

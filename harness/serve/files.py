@@ -6,12 +6,14 @@ what the files mean.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 MOST_LISTED = 2_000
 """Files of one run that are listed."""
@@ -63,6 +65,33 @@ def read(root: Path, parts: Sequence[str], limit: int) -> bytes:
     if len(content) > limit:
         raise Refused(f"larger than {limit:,} bytes")
     return content
+
+
+def stream(root: Path, parts: Sequence[str]) -> BinaryIO:
+    """The file, open for reading. Raises OSError, for what is refused as well."""
+    try:
+        with opened(root, parts) as (descriptor, _):
+            return os.fdopen(os.dup(descriptor), "rb")
+    except Refused as error:
+        raise FileNotFoundError(errno.ENOENT, str(error)) from None
+
+
+def names(root: Path, parts: Sequence[str]) -> list[str]:
+    """What a folder below root holds, sorted; links to folders are not followed. Raises OSError."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part in parts:
+        if part in ("", ".", "..") or "/" in part or "\0" in part:
+            os.close(descriptor)
+            raise FileNotFoundError(errno.ENOENT, "no such folder")
+        try:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = below
+    try:
+        return sorted(os.listdir(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 def part_of(root: Path, parts: Sequence[str], start: int, length: int) -> tuple[bytes, int]:
