@@ -39,7 +39,7 @@ from broker.log.recovery.aborted_recovery import find_aborted
 from broker.log.recovery.epoch_derivation import doubt
 from broker.log.recovery.epoch_recovery import derive_epochs, fill_epochs, read_epochs
 from broker.log.recovery.segment_recovery import Damage, Holes, Scan, remove, scan
-from broker.log.segments.log_segments import Segments
+from broker.log.segments.log_segments import Segments, closed_on_failure
 from broker.log.segments.removal import remove_files
 from broker.log.segments.segment import Segment
 from broker.log.swap import finish_swaps, swapped_bases
@@ -159,32 +159,34 @@ class _Loader:
         entries = read_epochs(path)
         _check_start(tp, path, bases, entries, known.log_start, known.until, known.host_lived)
         new = not bases
-        state, recovery_point = self._find_end(self._open_segments(bases), entries, new)
-        self._check_end(state)
-        start = max(known.log_start, state.segments.first.base_offset)
-        self._settle_epochs(state, bases, entries, start)
-        was_clean = known.clean and not state.reason
-        report = self._report(state, start, was_clean)
-        log = PartitionLog(
-            LocalLog(
-                tp,
-                self.log_dir,
-                path,
-                topic_id,
-                self.config,
-                self.environment,
-                state.segments,
-                leo=state.leo,
-                log_start_offset=start,
-                recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
-                epochs=state.epochs,
-                new=new or not was_clean,
-                has_holes=known.has_holes,
-                aborted=find_aborted(path, self.environment.open_segments, state, others, swapped),
+        segments = self._open_segments(bases)
+        with closed_on_failure(segments):
+            state, recovery_point = self._find_end(segments, entries, new)
+            self._check_end(state)
+            start = max(known.log_start, state.segments.first.base_offset)
+            self._settle_epochs(state, bases, entries, start)
+            was_clean = known.clean and not state.reason
+            report = self._report(state, start, was_clean)
+            log = PartitionLog(
+                LocalLog(
+                    tp,
+                    self.log_dir,
+                    path,
+                    topic_id,
+                    self.config,
+                    self.environment,
+                    state.segments,
+                    leo=state.leo,
+                    log_start_offset=start,
+                    recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
+                    epochs=state.epochs,
+                    new=new or not was_clean,
+                    has_holes=known.has_holes,
+                    aborted=find_aborted(path, self.environment.open_segments, state, others, swapped),
+                )
             )
-        )
-        if log.snapshots.remove_above(state.leo, others):
-            checkpoints.fsync_dir(path)
+            if log.snapshots.remove_above(state.leo, others):
+                checkpoints.fsync_dir(path)
         return log, report
 
     def _read_topic_id(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from broker.log.files.open_segments import OpenSegments
 from broker.log.segments.segment import Segment
@@ -142,3 +143,14 @@ class Segments:
 
     def _between(self, first: int, end: int) -> list[Segment]:
         return [self.at(place) for place in range(first, end)]
+
+
+@contextmanager
+def closed_on_failure(segments: Segments) -> Iterator[None]:
+    """A log that cannot be opened holds no descriptors."""
+    try:
+        yield
+    except BaseException:
+        for segment in segments.made():
+            segment.close()
+        raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -107,15 +109,27 @@ def test_holes_below_what_was_cleaned_are_believed_without_a_recovery_point(
     kill(store)
 
 
+def open_files(path: str) -> list[str]:
+    """Files below a folder that this process has open."""
+    found = []
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return [name for name in found if name.startswith(path + "/")]
+
+
 @SPOIL
 def test_hole_that_nothing_vouches_for_keeps_the_log_offline_and_whole(
     path: str, spoil: Callable[[Path], None]
 ) -> None:
     offsets = cleaned_halfway(path)
     spoil(Path(path, RECOVERY_POINTS))
+    # Of flushes that this life's clock never carried out.
+    held = sorted(open_files(f"{path}/{TP}"))
     for _ in range(3):
         store = opened(path)
         assert "recovery point" in str(store.offline_logs[TP])
+        assert sorted(open_files(f"{path}/{TP}")) == held, "an offline log holds no descriptors"
         # The file has the other logs' rows from here on: that it has none of this one is no news.
         store.checkpoint_recovery_points()
         kill(store)

@@ -302,6 +302,8 @@ def test_copy_waits_for_its_disk_and_goes_on(dirs: list[str]) -> None:
     life.create()
     life.append(120, 1)
     assert len(life.log.segment_base_offsets) > 20
+    for job, done in waiting:
+        run_inline(job, done)
     waiting.clear()
     life.store.moving.begin(TP, dirs[1])
     rounds, most = 0, 0
