@@ -28,7 +28,7 @@ def unexplained(marks: Marks) -> list[str]:
         elif mark["f"] == "heal" and mark["error"]:
             problems.append(f"after the faults: {mark['error']}")
         elif mark["f"] == "observer" and mark["error"]:
-            problems.append(f"what observes the run ended before it: {mark['error']}")
+            problems.append(f"not all of the run was observed: {mark['error']}")
         elif mark["f"] == "client-lost":
             problems.append(f"the process of a client ended though nothing was to end it: {mark['error']}")
         elif mark["f"] == "logs" and mark["error"]:

@@ -195,7 +195,7 @@ def test_end_that_no_fault_caused_is_not_applicable_in_a_script_alone(
 
 def test_unexplained_names_an_observer_that_ended_before_the_run() -> None:
     assert incidents.unexplained([mark("observer", error="leadership: OSError: refused"), mark("observer")]) == [
-        "what observes the run ended before it: leadership: OSError: refused"
+        "not all of the run was observed: leadership: OSError: refused"
     ]
 
 
