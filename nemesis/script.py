@@ -1,7 +1,7 @@
 """Carries out a scripted sequence, step by step: known bugs are written as scripts.
 
 No step sleeps: each waits for what it names, up to its time-out. Faults of a script are the same faults, with the same
-lines in the history, as those of a random mix. Must not know how a record is sent: the harness does that.
+lines in the history, as those of a random mix. Must not know how a record is sent or read: the harness does that.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar, assert_never
 
 from harness.nodes.base import CommandFailed
 from harness.plan.plan import ScriptStep
+from harness.plan.toml_source import PlanError
 from nemesis.active_faults import ActiveFaults, Recorder
 from nemesis.base import ClusterView, Fault, Injection
 from nemesis.catalogue import load_catalogue
@@ -23,6 +24,8 @@ from nemesis.faults.process import KILL, PAUSE
 from nemesis.script_steps import (
     AwaitEvent,
     Inject,
+    ListOffsets,
+    Poll,
     Revert,
     Send,
     Step,
@@ -62,6 +65,38 @@ class Sender(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a poll came out. values: of the records, in order, None where one cannot be read; hw: -1 without any."""
+
+    outcome: str
+    values: tuple[int | None, ...]
+    next_position: int
+    hw: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How a request for an end of the log came out. offset: -1 without any."""
+
+    outcome: str
+    offset: int
+    error: str | None
+
+
+class Reader(Protocol):
+    """Reads for a script, each an operation that the history records. node: as of `Sender`."""
+
+    def poll(self, partition: int, position: int, node: str | None) -> Shown:
+        """One request for records from that position."""
+        ...
+
+    def list_offsets(self, partition: int, of: str, node: str | None) -> Told:
+        """One request for the log's end, or, `of` = earliest, its start."""
+        ...
+
+
 class Script:
     """One script of one run."""
 
@@ -72,17 +107,24 @@ class Script:
         record: Recorder,
         sender: Sender,
         *,
+        reader: Reader | None = None,
         seed: int = 0,
         faults: Mapping[str, Fault] | None = None,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """seed: the run's; what a step leaves open is drawn from it. Raises PlanError when a step is not understood."""
+        """reader: None where the workload has no reads for scripts. seed: the run's; what a step leaves open is drawn
+        from it. Raises PlanError when a step is not understood, or reads without a reader.
+        """
         self._given = tuple(steps)
         catalogue = load_catalogue()
         self._steps = parse_script(steps, len(view.broker_nodes), view.partitions(), catalogue.kinds)
         self._view = view
         self._record = record
         self._sender = sender
+        self._reader = reader
+        for given, step in zip(self._given, self._steps, strict=True):
+            if reader is None and isinstance(step, Poll | ListOffsets):
+                raise PlanError(f"{given.where}: script.do: {given.do!r}: this workload has no reads for scripts")
         self._seed = seed
         self._clock_s = clock_s
         self._marks: dict[str, int] = {}
@@ -137,6 +179,10 @@ class Script:
         match step:
             case Send():
                 return self._send(step)
+            case Poll():
+                return self._poll(step, stop)
+            case ListOffsets():
+                return self._list_offsets(step, stop)
             case Inject():
                 return self._inject(number, step)
             case Revert():
@@ -169,6 +215,51 @@ class Script:
         if step.expect not in ("any", sent.outcome):
             raise ScriptFailed(f"sending {', '.join(step.names)} came out {sent.outcome} ({sent.error})")
         return {"names": list(step.names), "values": list(sent.values), "outcome": sent.outcome}
+
+    def _poll(self, step: Poll, stop: Stop) -> Mapping[str, object]:
+        assert self._reader is not None
+        reader, node = self._reader, None if step.to is None else f"n{step.to}"
+        wanted = {self.values[name] for name in step.finds}
+        names = {value: name for name, value in self.values.items()}
+        shown = self._repeat(
+            lambda: reader.poll(step.partition, step.position, node),
+            lambda one: step.expect in ("any", one.outcome) and wanted <= set(one.values),
+            step.timeout_s,
+            stop,
+            lambda one: f"a poll from {step.position} came out {one.outcome} ({one.error}), values {list(one.values)}",
+        )
+        found = [names[value] for value in shown.values if value is not None and value in names]
+        return {"outcome": shown.outcome, "found": found, "next_position": shown.next_position, "hw": shown.hw}
+
+    def _list_offsets(self, step: ListOffsets, stop: Stop) -> Mapping[str, object]:
+        assert self._reader is not None
+        reader, node = self._reader, None if step.to is None else f"n{step.to}"
+        told = self._repeat(
+            lambda: reader.list_offsets(step.partition, step.of, node),
+            lambda one: step.expect in ("any", one.outcome) and (one.outcome != "ok" or one.offset >= step.reaches),
+            step.timeout_s,
+            stop,
+            lambda one: f"a request for the {step.of} offset came out {one.outcome} ({one.error}): {one.offset}",
+        )
+        return {"outcome": told.outcome, "offset": told.offset}
+
+    def _repeat(
+        self,
+        request: Callable[[], T],
+        good: Callable[[T], bool],
+        timeout_s: float,
+        stop: Stop,
+        said: Callable[[T], str],
+    ) -> T:
+        """The first outcome of the request that is good."""
+        deadline_s = self._clock_s() + timeout_s
+        while True:
+            outcome = request()
+            if good(outcome):
+                return outcome
+            if self._clock_s() >= deadline_s or stop.is_set():
+                raise ScriptFailed(f"after {timeout_s:g} s {said(outcome)}")
+            stop.wait(POLL_S)
 
     def _inject(self, number: int, step: Inject) -> Mapping[str, object]:
         name = f"n{step.broker}"

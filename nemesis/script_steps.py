@@ -18,6 +18,7 @@ WAIT_S = 30.0
 OUTCOMES = ("ok", "fail", "info", "any")
 SCOPES = ("all", "brokers", "zookeeper")
 SINCES = ("start", "last-fault")
+ENDS = ("latest", "earliest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,34 @@ class Send:
     acks: int
     to: int | None
     expect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Requests for records from a position, until one comes out as expected and has all that `finds` names. to: as in
+    Send; seconds.
+    """
+
+    partition: int
+    position: int
+    to: int | None
+    finds: tuple[str, ...]
+    expect: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsets:
+    """Requests for an end of the log, `latest` or `earliest`, until one comes out as expected and says `reaches` or
+    more. to: as in Send; seconds.
+    """
+
+    partition: int
+    of: str
+    to: int | None
+    reaches: int
+    expect: str
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +116,7 @@ class AwaitEvent:
     timeout_s: float
 
 
-Step = Send | Inject | Revert | WaitLeader | WaitIsr | WaitController | AwaitEvent
+Step = Send | Poll | ListOffsets | Inject | Revert | WaitLeader | WaitIsr | WaitController | AwaitEvent
 
 
 class _Keys:
@@ -131,6 +160,10 @@ class _Keys:
     def choice(self, key: str, default: str, allowed: Sequence[str]) -> str:
         return str(self.take(key, default, lambda value: value in allowed, f"one of {', '.join(allowed)}"))
 
+    def offset(self, key: str) -> int:
+        value = self.take(key, 0, lambda v: type(v) is int and v >= 0, "an offset, 0 or more")
+        return self._id(value)
+
     def seconds(self) -> float:
         value = self.take(
             "timeout_s",
@@ -151,11 +184,11 @@ class _Keys:
         assert isinstance(value, list)
         return frozenset(value)
 
-    def names(self) -> tuple[str, ...]:
+    def names(self, key: str = "names", default: object = None) -> tuple[str, ...]:
         value = self.take(
-            "names",
-            None,
-            lambda v: isinstance(v, list) and bool(v) and all(isinstance(n, str) and n for n in v),
+            key,
+            default,
+            lambda v: v == default or (isinstance(v, list) and bool(v) and all(isinstance(n, str) and n for n in v)),
             'a list of record names such as ["m1"]',
         )
         assert isinstance(value, list)
@@ -191,6 +224,28 @@ class _Keys:
 
 def _send(keys: _Keys) -> Step:
     return Send(keys.partition(), keys.names(), keys.acks(), keys.to(), keys.choice("expect", "ok", OUTCOMES))
+
+
+def _poll(keys: _Keys) -> Step:
+    return Poll(
+        keys.partition(),
+        keys.offset("position"),
+        keys.to(),
+        keys.names("finds", []),
+        keys.choice("expect", "ok", OUTCOMES),
+        keys.seconds(),
+    )
+
+
+def _list_offsets(keys: _Keys) -> Step:
+    return ListOffsets(
+        keys.partition(),
+        keys.choice("of", "latest", ENDS),
+        keys.to(),
+        keys.offset("reaches"),
+        keys.choice("expect", "ok", OUTCOMES),
+        keys.seconds(),
+    )
 
 
 def _isolate(keys: _Keys) -> Step:
@@ -243,11 +298,13 @@ OWN_VERBS: Mapping[str, Callable[[_Keys], Step]] = {
 
 
 def verbs(kinds: Mapping[str, FaultKind]) -> Mapping[str, Callable[[_Keys], Step]]:
-    """Every verb: `send`, the kinds that scripts may use, what takes these back, and what waits."""
+    """Every verb: what clients do, the kinds that scripts may use, what takes these back, and what waits."""
     used = [kind for kind in kinds.values() if kind.script is not None]
     undos = [kind.script.undo for kind in used if kind.script is not None and kind.script.undo is not None]
     return {
         "send": _send,
+        "poll": _poll,
+        "list-offsets": _list_offsets,
         **{kind.name: _inject(kind) for kind in used if kind.script is not None and kind.script.verb},
         **({"isolate": _isolate} if "isolate" in kinds else {}),
         **{undo: _undo(undo, used) for undo in undos},
@@ -271,7 +328,8 @@ def parse_script(
 ) -> tuple[Step, ...]:
     """A script's steps. kinds: the faults that there are, by name; None: those of the installed catalogue.
 
-    Raises PlanError for the first step that is wrong, or for a record name that is given twice.
+    Raises PlanError for the first step that is wrong, for a record name that is given twice, or looked for though no
+    step before sends it.
     """
     all_verbs = verbs(load_catalogue().kinds if kinds is None else kinds)
     parsed = tuple(parse_step(step, brokers, partitions, all_verbs) for step in steps)
@@ -281,4 +339,7 @@ def parse_script(
             if name in seen:
                 raise PlanError(f"{given.where}: script.names: {name!r} was sent before; names are unique in a run")
             seen.add(name)
+        for name in step.finds if isinstance(step, Poll) else ():
+            if name not in seen:
+                raise PlanError(f"{given.where}: script.finds: no step before sends {name!r}")
     return parsed

@@ -51,7 +51,7 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
         return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
     judged = any(row.figure for row in rows if row.detail == "ends_judged")
     if "ends_judged" in spec.needs and info.scripted and not judged:
-        return "a script has no request for the end of a log"
+        return "the script requests no end of a log"
     if unfit(spec.name, info):
         return "the topic is compacted: records go on purpose, and of each replica by itself"
     if info.system_kind == "highwater" or info.event_log:

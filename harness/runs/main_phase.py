@@ -14,9 +14,9 @@ from harness.plan.plan import Plan
 from harness.runs.recording import Recording
 from harness.runs.run_control import Background
 from harness.systems.view import SystemView
-from harness.workloads.base import Coordinated, ScriptSender, Workload
+from harness.workloads.base import Coordinated, ScriptReader, ScriptSender, Workload
 from nemesis.driver import nemesis_of
-from nemesis.script import Script, Sent
+from nemesis.script import Script, Sent, Shown, Told
 
 
 class MainPhase:
@@ -35,8 +35,11 @@ class MainPhase:
         self._nemesis = Background("nemesis", nemesis.run)
         self._script: Script | None = None
         if plan.script:
-            sender = _Sender(workload.script_sender())
-            self._script = Script(plan.script, view, recording.history, sender, seed=plan.seed_drawn)
+            client = workload.script_sender()
+            reader = _Reader(client) if isinstance(client, ScriptReader) else None
+            self._script = Script(
+                plan.script, view, recording.history, _Sender(client), reader=reader, seed=plan.seed_drawn
+            )
         recording.stats.coming = nemesis.coming if self._script is None else self._script.coming
         script_heals = [] if self._script is None else [self._script.heal_all]
         self._healers: list[Callable[[], list[str]]] = [*script_heals, nemesis.heal_all]
@@ -85,3 +88,16 @@ class _Sender:
     def send(self, partition: int, count: int, acks: int, node: str | None) -> Sent:
         sent = self._sender.send(partition, count, acks, node)
         return Sent(sent.outcome, sent.values, sent.base_offset, sent.error)
+
+
+class _Reader:
+    """`nemesis.script.Reader` over the workload's own."""
+
+    def __init__(self, reader: ScriptReader) -> None:
+        self._reader = reader
+
+    def poll(self, partition: int, position: int, node: str | None) -> Shown:
+        return Shown(*self._reader.poll(partition, position, node))
+
+    def list_offsets(self, partition: int, of: str, node: str | None) -> Told:
+        return Told(*self._reader.list_offsets(partition, of, node))

@@ -83,6 +83,39 @@ class ScriptSender(Protocol):
         ...
 
 
+class ScriptedPoll(NamedTuple):
+    """How a script's poll came out. values: of the records, in order, None where one cannot be read; hw: -1 without
+    any.
+    """
+
+    outcome: Outcome
+    values: tuple[int | None, ...]
+    next_position: int
+    hw: int
+    error: str | None
+
+
+class ScriptedEnd(NamedTuple):
+    """How a script's request for an end of the log came out. offset: -1 without any."""
+
+    outcome: Outcome
+    offset: int
+    error: str | None
+
+
+@runtime_checkable
+class ScriptReader(Protocol):
+    """A `ScriptSender` that also reads; each read is an operation of the history. node: None for the leader."""
+
+    def poll(self, partition: int, position: int, node: str | None) -> ScriptedPoll:
+        """One request for records from that position."""
+        ...
+
+    def list_offsets(self, partition: int, of: str, node: str | None) -> ScriptedEnd:
+        """One request for the `latest` or the `earliest` offset."""
+        ...
+
+
 class FinalTools(NamedTuple):
     """What the final phase uses beside the workload's own clients.
 
@@ -122,7 +155,7 @@ class Workload(Protocol):
         ...
 
     def script_sender(self) -> ScriptSender:
-        """What carries out the sends of a script."""
+        """What carries out the sends of a script, and its reads, if it is a `ScriptReader` too."""
         ...
 
     def final_phase(self, tools: FinalTools) -> None:

@@ -1,28 +1,40 @@
-"""Sends for a script: one operation of the history each, to a named node or to the leader.
+"""Sends and reads for a script: one operation of the history each, to a named node or to the leader.
 
-Decides process numbers and values of scripted sends. Must not know what a script is. Looking up a leader is repeated
-until the time-out; the send itself is one request.
+Decides process numbers of scripted requests, values of sends and leader epochs of reads. Must not know what a script
+is. Looking up a leader is repeated until the time-out; the request itself is one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from harness.clients.admin import Admin
 from harness.clients.connection import ClientError, Connection
-from harness.clients.requests import produce_one
+from harness.clients.fetch import fetch_one, poll_fields
+from harness.clients.requests import EARLIEST, LATEST, PartitionState, list_offset, produce_one
 from harness.operations import outcomes
 from harness.operations.history import History
 from harness.operations.op import Completion, Invocation
-from harness.workloads.append_poll.client import RESPONSE_GRACE_MS
-from harness.workloads.base import ScriptedSend
+from harness.workloads.append_poll.client import POLL_BYTES, RESPONSE_GRACE_MS
+from harness.workloads.base import ScriptedEnd, ScriptedPoll, ScriptedSend
 
 LOOK_UP_PAUSE_S = 0.05
+UNKNOWN_EPOCH = -1
+
+
+class _Target(NamedTuple):
+    """The broker of a request, and a connection to it or why there is none. node: None where no leader is known."""
+
+    node: str | None
+    epoch: int
+    connection: Connection | None
+    error: str | None
 
 
 class WireScriptSender:
-    """Implements `harness.workloads.base.ScriptSender`. Not thread-safe.
+    """Implements `ScriptSender` and `ScriptReader` of `harness.workloads.base`. Not thread-safe.
 
     next_process: a process number that nobody has used.
     """
@@ -45,57 +57,137 @@ class WireScriptSender:
         self._sleep = sleep
         self._process: int | None = None
         self._next_value = 0
+        self._led: dict[tuple[int, int], int] = {}
+        """(partition, broker) → the last leader epoch in which Metadata named that broker."""
 
     def send(self, partition: int, count: int, acks: int, node: str | None) -> ScriptedSend:
         """One Produce request of count fresh values."""
+        values = tuple(range(self._next_value, self._next_value + count))
+        self._next_value += count
+        target = self._target(partition, node)
+
+        def produce(connection: Connection) -> Completion:
+            produced = produce_one(
+                connection,
+                self._admin.cluster.topic,
+                partition,
+                values,
+                acks=acks,
+                record_bytes=self._record_bytes,
+                timeout_ms=self._timeout_ms,
+                deadline_ns=self._deadline_ns(),
+            )
+            response = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
+            return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, response)
+
+        fields: dict[str, object] = {"values": list(values), "acks": acks, "sentinel": False}
+        done = self._carry_out("send", partition, target, fields, produce)
+        offset = done.fields.get("base_offset")
+        return ScriptedSend(done.outcome, values, offset if isinstance(offset, int) else None, done.error)
+
+    def poll(self, partition: int, position: int, node: str | None) -> ScriptedPoll:
+        """One Fetch request, under read_uncommitted."""
+        target = self._target(partition, node)
+        records: list[int | None] = []
+
+        def fetch(connection: Connection) -> Completion:
+            polled = fetch_one(
+                connection,
+                self._admin.cluster.topic,
+                partition,
+                position=position,
+                leader_epoch=target.epoch,
+                isolation=0,
+                max_wait_ms=0,
+                max_bytes=POLL_BYTES,
+                deadline_ns=self._deadline_ns(),
+            )
+            if polled.error is not None:
+                return Completion(outcomes.read_outcome(polled.error), polled.at_ns, polled.error)
+            records.extend(value for _, value, _, _ in polled.records)
+            return Completion("ok", polled.at_ns, None, poll_fields(polled))
+
+        fields: dict[str, object] = {
+            "position": position,
+            "leader_epoch": target.epoch,
+            "isolation": 0,
+            "reader": "wire",
+            "consumer": "script",
+            "max_bytes": POLL_BYTES,
+        }
+        done = self._carry_out("poll", partition, target, fields, fetch)
+        shown = done.fields
+        return ScriptedPoll(
+            done.outcome, tuple(records), _whole(shown, "next_position", position), _whole(shown, "hw", -1), done.error
+        )
+
+    def list_offsets(self, partition: int, of: str, node: str | None) -> ScriptedEnd:
+        """One ListOffsets request, under read_uncommitted."""
+        target = self._target(partition, node)
+        timestamp = EARLIEST if of == "earliest" else LATEST
+
+        def look_up(connection: Connection) -> Completion:
+            listed = list_offset(
+                connection,
+                self._admin.cluster.topic,
+                partition,
+                timestamp=timestamp,
+                isolation=0,
+                leader_epoch=target.epoch,
+                deadline_ns=self._deadline_ns(),
+            )
+            if listed.error is not None:
+                return Completion(outcomes.read_outcome(listed.error), listed.at_ns, listed.error)
+            response = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
+            return Completion("ok", listed.at_ns, None, response)
+
+        fields: dict[str, object] = {"timestamp": timestamp, "isolation": 0, "leader_epoch": target.epoch}
+        done = self._carry_out("list_offsets", partition, target, fields, look_up)
+        return ScriptedEnd(done.outcome, _whole(done.fields, "offset", -1), done.error)
+
+    def _carry_out(
+        self,
+        f: str,
+        partition: int,
+        target: _Target,
+        fields: dict[str, object],
+        request: Callable[[Connection], Completion],
+    ) -> Completion:
+        """One operation of the history. An `info` ends its process."""
+        assert self._process is not None
+        topic = self._admin.cluster.topic
+        invocation = Invocation(self._process, f, self._history.phase, topic, partition, target.node, fields)
+        index = self._history.invoke(invocation)
+        outcome_of = outcomes.send_outcome if f == "send" else outcomes.read_outcome
+        done = Completion(outcome_of(target.error), time.monotonic_ns(), target.error)
+        if target.connection is not None:
+            try:
+                done = request(target.connection)
+            except ClientError as failure:
+                done = Completion(outcome_of(failure.error), failure.at_ns, failure.error)
+            finally:
+                target.connection.close()
+        self._history.complete(index, invocation, done)
+        if done.outcome == "info":
+            self._process = None
+        return done
+
+    def _target(self, partition: int, node: str | None) -> _Target:
+        """The named node, or the leader as metadata has it."""
         if self._process is None:
             self._process = self._next_process()
         cluster = self._admin.cluster
-        values = tuple(range(self._next_value, self._next_value + count))
-        self._next_value += count
         end_s = time.monotonic() + self._timeout_ms / 1000
-        connection: Connection | None = None
         while True:
             broker_id = cluster.broker_id(node) if node is not None else self._leader(partition, end_s)
-            error: str | None = outcomes.NO_LEADER
             if broker_id is None:
-                break
+                return _Target(node, UNKNOWN_EPOCH, None, outcomes.NO_LEADER)
             connection, error = self._connect(broker_id)
             if connection is not None or node is not None or time.monotonic() >= end_s:
-                break
+                epoch = self._led.get((partition, broker_id), UNKNOWN_EPOCH)
+                return _Target(cluster.names[broker_id], epoch, connection, error)
             # Metadata may name a leader that is gone for some milliseconds more; nothing has been sent to it.
             self._sleep(LOOK_UP_PAUSE_S)
-        if broker_id is not None:
-            node = cluster.names[broker_id]
-        fields: dict[str, object] = {"values": list(values), "acks": acks, "sentinel": False}
-        invocation = Invocation(self._process, "send", self._history.phase, cluster.topic, partition, node, fields)
-        index = self._history.invoke(invocation)
-        offset: int | None = None
-        at_ns = time.monotonic_ns()
-        if connection is not None:
-            try:
-                produced = produce_one(
-                    connection,
-                    cluster.topic,
-                    partition,
-                    values,
-                    acks=acks,
-                    record_bytes=self._record_bytes,
-                    timeout_ms=self._timeout_ms,
-                    deadline_ns=time.monotonic_ns() + (self._timeout_ms + RESPONSE_GRACE_MS) * 1_000_000,
-                )
-                error, at_ns = produced.error, produced.at_ns
-                offset = produced.base_offset if produced.base_offset >= 0 else None
-            except ClientError as failure:
-                error, at_ns = failure.error, failure.at_ns
-            finally:
-                connection.close()
-        outcome = outcomes.send_outcome(error)
-        response = {} if offset is None else {"base_offset": offset}
-        self._history.complete(index, invocation, Completion(outcome, at_ns, error, response))
-        if outcome == "info":
-            self._process = None
-        return ScriptedSend(outcome, values, offset, error)
 
     def _connect(self, broker_id: int) -> tuple[Connection | None, str | None]:
         """A connection, or why there is none."""
@@ -106,12 +198,21 @@ class WireScriptSender:
             return None, failure.error
         return connection, None
 
+    def _deadline_ns(self) -> int:
+        return time.monotonic_ns() + (self._timeout_ms + RESPONSE_GRACE_MS) * 1_000_000
+
     def _leader(self, partition: int, end_s: float) -> int | None:
         while True:
             state = self._admin.state()
-            found = state.partitions.get(partition) if state is not None else None
+            found: PartitionState | None = state.partitions.get(partition) if state is not None else None
             if found is not None and found.leader in self._admin.cluster.addresses:
+                self._led[partition, found.leader] = found.epoch
                 return found.leader
             if time.monotonic() >= end_s:
                 return None
             self._sleep(LOOK_UP_PAUSE_S)
+
+
+def _whole(fields: Mapping[str, object], name: str, default: int) -> int:
+    value = fields.get(name, default)
+    return value if isinstance(value, int) else default

@@ -12,6 +12,7 @@ from harness.clients.router import Cluster
 from harness.operations.history import History, read_lines
 from harness.plan.plan import TopicPlan
 from harness.workloads.append_poll.script_sender import WireScriptSender
+from harness.workloads.base import ScriptReader
 from tests.integration.harness.fake_broker import FakeBroker
 
 TOPIC = TopicPlan("hw", 2, 1)
@@ -94,6 +95,37 @@ def test_script_send_without_a_leader_fails(broker: FakeBroker, admin: Admin, hi
     sent = sender(admin, history).send(0, 1, -1, None)
     assert (sent.outcome, sent.error) == ("fail", "no-leader-known")
     assert broker.partitions[0].leo == 0
+
+
+def test_script_reads_are_operations_in_the_epoch_of_the_leader_that_metadata_names(
+    broker: FakeBroker, admin: Admin, history: History
+) -> None:
+    script = sender(admin, history)
+    assert isinstance(script, ScriptReader)
+    # Which epoch a node leads in is not known before it was looked up.
+    assert script.poll(0, 0, "n1").outcome == "ok"
+    script.send(0, 3, -1, None)
+    shown = script.poll(0, 1, None)
+    assert (shown.outcome, shown.values, shown.next_position, shown.hw) == ("ok", (1, 2), 3, 3)
+    told = script.list_offsets(0, "latest", "n1")
+    assert (told.outcome, told.offset) == ("ok", 3)
+    assert script.list_offsets(0, "earliest", None).offset == 0
+    history.flush()
+    lines = list(read_lines(history.path))
+    reads = [line for line in lines if line["f"] in ("poll", "list_offsets") and line["type"] == "invoke"]
+    epoch = broker.partitions[0].epoch
+    assert [line["leader_epoch"] for line in reads] == [-1, epoch, epoch, epoch]
+    assert [line.get("timestamp") for line in reads] == [None, None, -1, -2]
+    (records,) = [line["records"] for line in lines if line["f"] == "poll" and line.get("records")]
+    assert isinstance(records, list)
+    assert [(record["offset"], record["value"]) for record in records] == [(1, 1), (2, 2)]
+
+
+def test_script_read_that_is_refused_or_has_no_leader_fails(broker: FakeBroker, admin: Admin, history: History) -> None:
+    script = sender(admin, history)
+    assert script.poll(0, 9, None) == ("fail", (), 9, -1, "OFFSET_OUT_OF_RANGE")
+    broker.partitions[0].leader = -1
+    assert script.list_offsets(0, "latest", None) == ("fail", -1, "no-leader-known")
 
 
 def test_script_send_to_a_node_that_is_down_fails(broker: FakeBroker, admin: Admin, history: History) -> None:

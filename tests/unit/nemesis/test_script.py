@@ -8,8 +8,8 @@ import pytest
 from harness.nodes.base import Completed
 from harness.plan.plan import ScriptStep
 from harness.plan.toml_source import PlanError
-from nemesis.script import Script, ScriptFailed, Sent
-from nemesis.script_steps import AwaitEvent, Inject, Send, WaitIsr, parse_script
+from nemesis.script import Script, ScriptFailed, Sent, Shown, Told
+from nemesis.script_steps import AwaitEvent, Inject, ListOffsets, Poll, Send, WaitIsr, parse_script
 from tests.support.fake_cluster import FakeNode, FakeView, Lines, Time
 
 
@@ -47,15 +47,35 @@ class Sends:
         return Sent(self.outcome, tuple(range(first, first + count)), 0, error)
 
 
+class Reads:
+    """A reader that gives these outcomes, one after another, the last one again."""
+
+    def __init__(self, shown: Sequence[Shown] = (), told: Sequence[Told] = ()) -> None:
+        self.asked: list[tuple[int, object, str | None]] = []
+        self._shown, self._told = list(shown), list(told)
+
+    def poll(self, partition: int, position: int, node: str | None) -> Shown:
+        self.asked.append((partition, position, node))
+        return self._shown.pop(0) if len(self._shown) > 1 else self._shown[0]
+
+    def list_offsets(self, partition: int, of: str, node: str | None) -> Told:
+        self.asked.append((partition, of, node))
+        return self._told.pop(0) if len(self._told) > 1 else self._told[0]
+
+
 def step(do: str, **params: object) -> ScriptStep:
     return ScriptStep(do, params, "kip.toml:7")
 
 
 def script(
-    steps: Sequence[ScriptStep], view: FakeView, time: Time | None = None, sends: Sends | None = None
+    steps: Sequence[ScriptStep],
+    view: FakeView,
+    time: Time | None = None,
+    sends: Sends | None = None,
+    reads: Reads | None = None,
 ) -> tuple[Script, Lines]:
     lines = Lines()
-    return Script(steps, view, lines, sends or Sends(), clock_s=time or Time()), lines
+    return Script(steps, view, lines, sends or Sends(), reader=reads, clock_s=time or Time()), lines
 
 
 def view_with_logs(logs: Mapping[str, str] | None = None) -> FakeView:
@@ -71,6 +91,10 @@ def test_parse_script_defaults_are_filled_in() -> None:
     assert parse_script(
         [
             step("send", names=["m1"]),
+            step("poll"),
+            step("poll", position=3, to=2, finds=["m1"], expect="any", timeout_s=5),
+            step("list-offsets"),
+            step("list-offsets", of="earliest", to=1, reaches=2, expect="fail"),
             step("isolate", broker=2, **{"from": "brokers"}),
             step("wait-isr", brokers=[3, 1], timeout_s=5),
             step("wait-isr", brokers=[3], partition="all"),
@@ -80,6 +104,10 @@ def test_parse_script_defaults_are_filled_in() -> None:
         1,
     ) == (
         Send(0, ("m1",), -1, None, "ok"),
+        Poll(0, 0, None, (), "ok", 30.0),
+        Poll(0, 3, 2, ("m1",), "any", 5.0),
+        ListOffsets(0, "latest", None, 0, "ok", 30.0),
+        ListOffsets(0, "earliest", 1, 2, "fail", 30.0),
         Inject("isolate", 2, {"scope": "brokers"}),
         WaitIsr(0, frozenset({1, 3}), 5.0),
         WaitIsr(None, frozenset({3}), 30.0),
@@ -90,7 +118,7 @@ def test_parse_script_defaults_are_filled_in() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (step("sleep", s=3), r"kip.toml:7: script.do: 'sleep' is not a verb; allowed: send, kill"),
+        (step("sleep", s=3), r"kip.toml:7: script.do: 'sleep' is not a verb; allowed: send, poll, list-offsets, kill"),
         (step("kill"), r"kip.toml:7: script.broker: missing; it must be a broker id from 1 to 3"),
         (step("kill", broker=4), r"script.broker: 4 is not a broker id from 1 to 3"),
         (step("kill", broker=True), r"script.broker: True is not a broker id"),
@@ -98,6 +126,11 @@ def test_parse_script_defaults_are_filled_in() -> None:
         (step("send", names=[]), r"script.names: \[\] is not a list of record names"),
         (step("send", names=["a"], acks="most"), r"script.acks: 'most' is not one of all, 1, 0"),
         (step("send", names=["a"], partition=2), r"script.partition: 2 is not from 0 to 1"),
+        (step("poll", position=-1), r"script.position: -1 is not an offset, 0 or more"),
+        (step("poll", finds="m1"), r"script.finds: 'm1' is not a list of record names"),
+        (step("poll", finds=["m9"]), r"script.finds: no step before sends 'm9'"),
+        (step("list-offsets", of="last"), r"script.of: 'last' is not one of latest, earliest"),
+        (step("list-offsets", reaches=True), r"script.reaches: True is not an offset"),
         (step("wait-isr", brokers=[0]), r"script.brokers: \[0\] is not a list of broker ids"),
         (step("wait-leader", broker=1, partition="all"), r"script.partition: 'all' is not from 0 to 1"),
         (step("bitflip", broker=1, seed=-1), r"script.seed: -1 is not a whole number"),
@@ -128,6 +161,49 @@ def test_run_send_keeps_the_values_of_names_and_records_the_step() -> None:
     assert run.values == {"m1": 100, "m2": 101, "m3": 102}
     assert [line["f"] for line in lines.lines] == ["step", "step"]
     assert json.loads(str(lines.lines[0]["result_json"]))["values"] == [100, 101]
+
+
+def test_run_poll_is_repeated_until_it_has_what_it_is_to_find() -> None:
+    early, whole = Shown("ok", (100,), 1, 1, None), Shown("ok", (100, 101, None), 3, 3, None)
+    reads = Reads([Shown("fail", (), 0, -1, "NOT_LEADER_OR_FOLLOWER"), early, whole])
+    steps = [step("send", names=["m1", "m2"]), step("poll", finds=["m2"], to=2), step("poll", position=1)]
+    run, lines = script(steps, FakeView(), reads=reads)
+    run.run(Time())
+    assert reads.asked == [(0, 0, "n2")] * 3 + [(0, 1, None)]
+    found = json.loads(str(lines.lines[1]["result_json"]))
+    assert found == {"outcome": "ok", "found": ["m1", "m2"], "next_position": 3, "hw": 3}
+
+
+def test_run_poll_that_never_finds_it_fails_with_what_it_read() -> None:
+    time = Time()
+    run, _ = script(
+        [step("send", names=["m1"]), step("poll", finds=["m1"], timeout_s=2)],
+        FakeView(),
+        time,
+        reads=Reads([Shown("ok", (7,), 1, 1, None)]),
+    )
+    with pytest.raises(ScriptFailed, match=r"after 2 s a poll from 0 came out ok \(None\), values \[7\]"):
+        run.run(time)
+
+
+def test_run_list_offsets_waits_for_the_end_it_is_to_reach() -> None:
+    reads = Reads(told=[Told("ok", 1, None), Told("fail", -1, "OFFSET_NOT_AVAILABLE"), Told("ok", 4, None)])
+    run, lines = script([step("list-offsets", reaches=3)], FakeView(), reads=reads)
+    run.run(Time())
+    assert len(reads.asked) == 3
+    assert json.loads(str(lines.lines[0]["result_json"])) == {"outcome": "ok", "offset": 4}
+
+
+def test_run_list_offsets_that_is_to_fail_is_content_with_an_error_only() -> None:
+    reads = Reads(told=[Told("ok", 1, None), Told("fail", -1, "OFFSET_NOT_AVAILABLE")])
+    run, _ = script([step("list-offsets", of="earliest", expect="fail")], FakeView(), reads=reads)
+    run.run(Time())
+    assert reads.asked == [(0, "earliest", None)] * 2
+
+
+def test_script_that_reads_without_a_reader_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"kip.toml:7: script.do: 'poll': this workload has no reads for scripts"):
+        script([step("poll")], FakeView())
 
 
 def test_run_send_that_comes_out_otherwise_fails_with_place_and_error() -> None:
