@@ -359,7 +359,7 @@ def _results(
             unavailable,
             not_fired,
             damage.unmet(faults, met),
-            evidence.hurt_nodes,
+            evidence.touched.names(),
             [spec.name for spec in left_out],
         ),
         "reasons": reasons,

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
-from checkers.history.faults import Fault, read_params
+from checkers.history.faults import Fault, partition_of_file, read_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,7 @@ def killed_for_it(fault: Fault) -> bool:
 
 def partition_of(fault: Fault) -> str | None:
     """The partition whose folder the damaged file is in; None for a file of a log dir itself."""
-    folder = PurePosixPath(fault.file or "").parent.name
-    return folder if folder.rpartition("-")[2].isdigit() else None
+    return partition_of_file(fault.file or "")
 
 
 def openings(evidence: Evidence, faults: Iterable[Fault]) -> list[Opening]:

@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.event_log_gaps import whole_logs
+from checkers.evidence.touched_files import NOTHING_TOUCHED, TouchedFiles, touched_files
 from checkers.evidence.unclean_elections import NONE, Unclean, epoch_interval, unclean_of
 from checkers.evidence.znodes import Znodes
-from checkers.history.faults import DAMAGES_FILES
 from checkers.history.load import History
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
@@ -42,8 +42,8 @@ class Evidence:
     """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`.
 
     segment_nodes: nodes whose log folders were copied whole; what the others hold is not known, and a part of it would
-    look like a log with a gap, or one that ends too soon. hurt_nodes: those whose files a fault damaged. unclean:
-    elections from outside the ISR, where the configuration allows them. expiry: what retention can have deleted.
+    look like a log with a gap, or one that ends too soon. touched: which files faults damaged. unclean: elections from
+    outside the ISR, where the configuration allows them. expiry: what retention can have deleted.
     """
 
     info: RunInfo
@@ -56,7 +56,7 @@ class Evidence:
     batches: DataFrame
     checkpoints: DataFrame
     segment_nodes: tuple[str, ...]
-    hurt_nodes: tuple[str, ...] = ()
+    touched: TouchedFiles = NOTHING_TOUCHED
     unclean: Unclean = field(default_factory=dict)
     expiry: Expiry | None = None
 
@@ -87,17 +87,10 @@ def build_evidence(
         batches,
         checkpoints,
         tuple(segment_nodes),
-        _hurt_nodes(history),
+        touched_files(history.marks),
         unclean,
         expiry,
     )
-
-
-def _hurt_nodes(history: History) -> tuple[str, ...]:
-    """Nodes at which a fault of files was aimed; or one that does not say its effects, as in older histories."""
-    hurts = F.coalesce(F.array_contains("effects", DAMAGES_FILES), F.lit(True))
-    aimed = history.marks.where((F.col("kind") == "nemesis") & (F.col("f") == "start") & hurts)
-    return tuple(sorted(row.node for row in aimed.select(F.explode("targets").alias("node")).distinct().collect()))
 
 
 def build_timeline(events: DataFrame) -> DataFrame:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 STOPS_PROCESS = "stops-process"
@@ -17,6 +18,7 @@ CUTS_LINKS = "cuts-links"
 NAMES_NO_VICTIM = "names-no-victim"
 SKEWS_CLOCK = "skews-clock"
 DAMAGES_FILES = "damages-files"
+EFFECTS = frozenset({STOPS_PROCESS, CUTS_LINKS, NAMES_NO_VICTIM, SKEWS_CLOCK, DAMAGES_FILES})
 """Effects that a nemesis line may say of its fault. Kinds of faults are known by nothing else here."""
 
 
@@ -27,6 +29,12 @@ def read_params(params_json: str | None) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return params if isinstance(params, dict) else {}
+
+
+def partition_of_file(file: str) -> str | None:
+    """The partition whose folder a damaged file is in, by its path; None for a file of a log dir itself."""
+    folder = PurePosixPath(file).parent.name
+    return folder if folder.rpartition("-")[2].isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ def sentence(
 ) -> str:
     """One sentence a reader can act on; lowered requirements, allowed losses and faults left out always stand in it.
 
-    uncompared: nodes at whose files faults were aimed, so that no rule compares them. left_out: checkers that the run
+    uncompared: replicas whose files faults touched, so that no rule compares them. left_out: checkers that the run
     does not ask for; what they would show is not said.
     """
     acked = sum(int(row["acknowledged"]) for row in durable)

@@ -7,9 +7,7 @@ corruption.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
@@ -42,12 +40,14 @@ def log_rules(evidence: Evidence) -> Family:
         (F.count_distinct("node") >= wanted).cast("int").alias("full"),
         F.count_if(torn).alias("torn"),
     )
-    marks = _known_watermarks(evidence, checkpoints, evidence.segment_nodes)
+    copied = F.col("node").isin(*evidence.segment_nodes)
+    marks = _known_watermarks(evidence, checkpoints, copied)
     # What a fault did to a replica's files is no anomaly. Whether anything is lost by it shows when that replica leads.
-    sound = [node for node in evidence.segment_nodes if node not in evidence.hurt_nodes]
-    on_sound = F.col("node").isin(*sound)
-    judged, judged_files = batches.where(on_sound), checkpoints.where(on_sound)
-    judged_marks = _known_watermarks(evidence, checkpoints, sound)
+    sound = copied & evidence.touched.spared()
+    in_its_folder = F.col("kind") == "epoch"
+    judged = batches.where(sound)
+    judged_files = checkpoints.where(sound & (in_its_folder | evidence.touched.spared_shared()))
+    judged_marks = _known_watermarks(evidence, judged_files, sound)
     known = marks.select("p", (F.col("replicas") >= wanted).cast("int").alias("marks"))
     epochs = checkpoints.where(mine & (F.col("kind") == "epoch"))
     entries = epochs.groupBy("p").agg(F.count(F.lit(1)).alias("entries"))
@@ -78,8 +78,9 @@ def log_rules(evidence: Evidence) -> Family:
     )
 
 
-def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, nodes: Sequence[str]) -> DataFrame:
-    """(p, min_hw, replicas): the lowest HW over the replicas on these nodes whose HW is known, and how many those are.
+def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, wanted: Column) -> DataFrame:
+    """(p, min_hw, replicas): the lowest HW over the wanted replicas (by `node` and `p`) whose HW is known, and how many
+    those are.
 
     The broker's event log is newer than its checkpoint, which lags and may not be there yet. Only lines from before the
     drain count: the files were copied after it began, so that they hold at least what those lines are about.
@@ -96,7 +97,7 @@ def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, nodes: Sequenc
     kept = checkpoints.where(F.col("kind") == "high-watermark").groupBy("node", "p").agg(F.max("offset").alias("kept"))
     return (
         logged.join(kept, on=["node", "p"], how="full")
-        .where(F.col("node").isin(*nodes))
+        .where(wanted)
         .groupBy("p")
         .agg(F.min(F.coalesce("logged", "kept")).alias("min_hw"), F.count(F.lit(1)).alias("replicas"))
     )
@@ -146,7 +147,7 @@ def _across_replicas(evidence: Evidence, batches: DataFrame, held: DataFrame) ->
     """Same (offset, epoch) ⇒ same bytes; below the lowest HW of its replicas every replica has every batch, but for one
     whose log starts later because retention can have deleted it there.
 
-    Nothing else moves the start of a log in a run of the lab: nobody deletes records, and nodes whose files a fault
+    Nothing else moves the start of a log in a run of the lab: nobody deletes records, and replicas whose files a fault
     damaged are left out.
     """
     starts = (

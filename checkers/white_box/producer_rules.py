@@ -33,11 +33,11 @@ def producer_rules(evidence: Evidence) -> Family:
     """Both rules, on replicas whose files no fault damaged."""
     readable = evidence.batches.where(F.col("problem").isNull())
     mine = readable.where(F.col("producer_id") >= 0)
-    sound = [node for node in evidence.segment_nodes if node not in evidence.hurt_nodes]
+    sound = F.col("node").isin(*evidence.segment_nodes) & evidence.touched.spared()
     starts = (
         evidence.batches.where(F.col("problem").isNull()).groupBy("node", "p").agg(F.min("base").alias("log_start"))
     )
-    judged = mine.where(F.col("node").isin(*sound))
+    judged = mine.where(sound)
     marked = _with_markers(judged, _transactions(evidence))
     counted = marked.groupBy("p").agg(
         F.count_if(F.col("control")).alias("markers"),

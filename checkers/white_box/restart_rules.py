@@ -58,7 +58,8 @@ def restart_rules(evidence: Evidence) -> Family:
 
 
 def _lives(evidence: Evidence) -> DataFrame:
-    """(b, i, p, began_ns, opened, anew_at, taught, known): few rows. Nodes whose files a fault damaged are left out.
+    """(b, i, p, began_ns, opened, anew_at, taught, known): few rows. Replicas whose files a fault touched are
+    left out.
 
     opened: struct of the first `recovered` line. anew_at: where a log began anew above its old end. known: the highest
     HW of any line since the log was last cut, opened or deleted in this incarnation; a cut lowers it, legal or not:
@@ -77,7 +78,7 @@ def _lives(evidence: Evidence) -> DataFrame:
             *columns, F.lit(None).cast("bigint").alias("hw"), F.lit(True).alias("resets")
         )
     )
-    sound = lines.where(~F.col("node").isin(*evidence.hurt_nodes))
+    sound = lines.where(evidence.touched.spared())
     lives = sound.groupBy("b", "i", "p").agg(
         F.min("t_ns").alias("began_ns"),
         F.min(F.when(opens, F.struct("s", "t_ns", "leo"))).alias("opened"),

@@ -98,6 +98,9 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("log-matching", "bad-head-young"): logs.head_young,
     ("hw-within-isr", "ok-late"): watermarks.taken_after_the_copy,
     ("hw-within-isr", "unknown-unsent"): watermarks.fetch_never_sent,
+    ("log-matching", "bad-beside-damage"): logs.bytes_differ_beside_damage,
+    ("log-matching", "ok-damaged"): logs.bytes_differ_by_damage,
+    ("log-matching", "bad-shared-damage"): logs.bytes_differ_beside_a_damaged_checkpoint,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

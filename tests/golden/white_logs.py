@@ -15,6 +15,28 @@ def bytes_differ(case: Case) -> None:
     case.tables["batches"][1]["digest"] = "other"
 
 
+def _damaged(case: Case, file: str) -> None:
+    """Of the replica whose bytes differ a fault hit this file."""
+    bytes_differ(case)
+    kill = next(line for line in case.history if line.get("fault") == "kill" and line["f"] == "start")
+    hit = {"fault": "bitflip", "fault_id": 999, "targets": [case.tables["batches"][1]["node"]], "file": file}
+    case.history.append({**kill, **hit, **said_of("bitflip"), "index": len(case.history)})
+
+
+def bytes_differ_by_damage(case: Case) -> None:
+    _damaged(case, f"{case.tables['batches'][1]['p']}/00000000000000000000.log")
+
+
+def bytes_differ_beside_damage(case: Case) -> None:
+    """The file that was hit is of another partition."""
+    _damaged(case, "another-0/00000000000000000000.log")
+
+
+def bytes_differ_beside_a_damaged_checkpoint(case: Case) -> None:
+    """The file that was hit is of no partition: no batch is in it."""
+    _damaged(case, "recovery-point-offset-checkpoint")
+
+
 def short_leader(case: Case) -> None:
     last_event(case, e="become_leader").update(leo=1, hw=1)
 
@@ -64,6 +86,10 @@ def _opened_again(case: Case, above: int, *between: dict[str, Any]) -> None:
     mine = [e for e in case.tables["events"] if e["b"] == opened["b"] and e["i"] != opened["i"]]
     known = max(e["hw"] for e in mine if "hw" in e)
     opened.update(leo=known + above, hw=min(opened["hw"], known + above))
+    for role in case.tables["events"]:
+        if role["i"] == opened["i"] and role["e"] == "become_follower":
+            role["hw"] = min(role["hw"], opened["hw"])
+            break
     put_after(case, mine[-1], *({"p": opened["p"], "le": 0, **line} for line in between))
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from checkers.black_box.facts import ack_epochs
 from checkers.evidence.event_log_gaps import whole_logs
 from checkers.evidence.timeline import build_timeline
+from checkers.evidence.touched_files import NOTHING_TOUCHED
 from checkers.evidence.unclean_elections import (
     RESPONSE_NS,
     WALL_SLACK_NS,
@@ -154,7 +155,7 @@ def test_end_forgotten_over_a_restart_is_attributed_to_an_election_that_the_brok
         evidence: Any = SimpleNamespace(
             events=events,
             timeline=build_timeline(events),
-            hurt_nodes=(),
+            touched=NOTHING_TOUCHED,
             znodes=SimpleNamespace(states=spark.range(0).select(F.lit("").alias("p"), F.lit(1).alias("generation"))),
         )
         found = restart_rules(evidence).findings
