@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.golden import white_elections as elections
 from tests.golden import white_logs as logs
 from tests.golden import white_producers as producers
+from tests.golden import white_restarts as restarts
 from tests.golden import white_watermarks as watermarks
 from tests.support.judging import Case
 
@@ -101,6 +102,15 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("log-matching", "bad-beside-damage"): logs.bytes_differ_beside_damage,
     ("log-matching", "ok-damaged"): logs.bytes_differ_by_damage,
     ("log-matching", "bad-shared-damage"): logs.bytes_differ_beside_a_damaged_checkpoint,
+    ("truncation", "bad-restart-end"): restarts.last_batch_lost,
+    ("truncation", "ok-restart-end"): restarts.last_batch_kept,
+    ("truncation", "ok-restart-end-cut"): restarts.last_batch_cut,
+    ("truncation", "ok-restart-end-in-doubt"): restarts.last_batch_in_doubt,
+    ("truncation", "bad-restart-end-followed"): restarts.last_batch_of_a_follower_lost,
+    ("truncation", "ok-restart-end-by-watermark"): restarts.last_batch_cut_to_the_watermark,
+    ("truncation", "ok-restart-end-damaged"): restarts.last_batch_damaged,
+    ("truncation", "bad-restart-end-beside-damage"): restarts.last_batch_lost_beside_damage,
+    ("truncation", "ok-restart-end-power"): restarts.last_batch_lost_with_the_power,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

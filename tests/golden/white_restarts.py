@@ -1,0 +1,96 @@
+"""Changes of a run in the end of a log that a restarted broker opens: what it had written above its watermark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.white_parts import last_event, put_after
+from tests.support.judging import Case
+from tests.support.known_faults import said_of
+
+
+def _last_batch(case: Case, above: int, *after: dict[str, Any]) -> dict[str, Any]:
+    """A leader's last batch, which nobody fetched before it was killed; then it opens a log that ends `above` the
+    watermark. after: the last lines of that life. Returns the line of the open log.
+    """
+    opened = last_event(case, e="recovered")
+    mine = [e for e in case.tables["events"] if e["b"] == opened["b"] and e["i"] != opened["i"]]
+    end = max(e["last"] + 1 for e in mine if e["e"] == "append")
+    assert end == max(e["hw"] for e in mine if "hw" in e)
+    about = {"p": opened["p"], "le": 0}
+    batch = {**about, "e": "append", "role": "leader", "base": end, "last": end}
+    opened.update(leo=end + above)
+    put_after(case, mine[-1], batch, *({**about, **line} for line in after))
+    return opened
+
+
+def _role(case: Case) -> dict[str, Any]:
+    """The role of a follower that a deposed leader takes; its log is as it was."""
+    leads = last_event(case, e="become_leader", le=0)
+    role = {"e": "become_follower", "le": 1, "leader": next(b for b in leads["replicas"] if b != leads["b"])}
+    later = last_event(case, e="become_follower", le=1)
+    return {**role, "leo": 0, "hw": 0, **{name: later[name] for name in ("pe", "ce", "isr", "replicas", "leader")}}
+
+
+def last_batch_lost(case: Case) -> None:
+    _last_batch(case, 0)
+
+
+def last_batch_kept(case: Case) -> None:
+    _last_batch(case, 1)
+
+
+def last_batch_cut(case: Case) -> None:
+    """It had been cut, when the next leader said that it diverges."""
+    role = _role(case)
+    end = last_event(case, e="recovered")["hw"]
+    cut = {"e": "truncate", "le": 1, "from_leo": end + 1, "to": end, "hw": end, "in_isr": False}
+    _last_batch(case, 0, {**role, "leo": end + 1, "hw": end}, {**cut, "reason": "diverging-epoch"})
+
+
+def last_batch_in_doubt(case: Case) -> None:
+    """It had begun to follow the next leader, whose log it may have found to be another one."""
+    end = last_event(case, e="recovered")["hw"]
+    _last_batch(case, 0, {**_role(case), "leo": end + 1, "hw": end})
+
+
+def last_batch_of_a_follower_lost(case: Case) -> None:
+    """It had begun to follow the next leader, and appended what that one had."""
+    end = last_event(case, e="recovered")["hw"]
+    more = {"e": "append", "role": "follower", "le": 1, "base": end + 1, "last": end + 1}
+    _last_batch(case, 0, {**_role(case), "leo": end + 1, "hw": end}, more)
+
+
+def last_batch_cut_to_the_watermark(case: Case) -> None:
+    """Its logs are cut to the watermark with the role of a follower, which may have no line yet."""
+    opened = _last_batch(case, 0)
+    for line in case.tables["events"]:
+        if line["e"] == "start" and line["b"] == opened["b"]:
+            line["truncation"] = "high-watermark"
+
+
+def _hit(case: Case, opened: dict[str, Any], **said: Any) -> None:
+    """A fault at the node of that broker."""
+    kill = next(line for line in case.history if line.get("fault") == "kill" and line["f"] == "start")
+    fault = {"fault_id": 999, "targets": [opened["node"]], **said}
+    case.history.append({**kill, **fault, "index": len(case.history)})
+
+
+def last_batch_damaged(case: Case) -> None:
+    """A fault had cut a file of that log."""
+    opened = _last_batch(case, 0)
+    file = f"{opened['p']}/00000000000000000000.log"
+    _hit(case, opened, fault="truncate-file", file=file, **said_of("truncate-file"))
+
+
+def last_batch_lost_beside_damage(case: Case) -> None:
+    """A fault had cut a file of another log of that node."""
+    opened = _last_batch(case, 0)
+    file = "another-0/00000000000000000000.log"
+    _hit(case, opened, fault="truncate-file", file=file, **said_of("truncate-file"))
+
+
+def last_batch_lost_with_the_power(case: Case) -> None:
+    """A fault of a kind that no checker knows."""
+    opened = _last_batch(case, 0)
+    _hit(case, opened, fault="power-failure", family="power", effects=["loses-what-was-not-flushed"])

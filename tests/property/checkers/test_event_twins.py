@@ -1,0 +1,118 @@
+"""Rules on event logs against their plain twins: on lives of a model and on arbitrary damage to their event logs, in
+one Spark pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers.verdicts.verdict import CheckResult
+from tests.support.event_twins import Found, shorter_after_restart
+from tests.support.judging import Case, case_of, judge_cases
+from tests.support.model_cluster import random_life
+
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
+
+SOUND = 8
+DAMAGED = 48
+Lines = list[dict[str, Any]]
+Judged = dict[str, dict[str, CheckResult]]
+_PLACE = re.compile(r"event (\w+)/(\d+): ")
+
+
+def _one(rng: Random, lines: Lines, *names: str) -> dict[str, Any] | None:
+    able = [line for line in lines if line["e"] in names]
+    return rng.choice(able) if able else None
+
+
+def _shorter(rng: Random, lines: Lines) -> None:
+    """A log is opened somewhat shorter, or longer."""
+    if line := _one(rng, lines, "recovered"):
+        line["leo"] = max(0, line["leo"] + rng.choice((-3, -2, -1, -1, 1)))
+        line["hw"] = min(line["hw"], line["leo"])
+
+
+def _later_end(rng: Random, lines: Lines) -> None:
+    """The last batch of a life, which nobody else had; sometimes with a role behind it."""
+    opened = _one(rng, lines, "recovered")
+    if opened is None:
+        return
+    mine = [line for line in lines if line["b"] == opened["b"] and line["t_ns"] < opened["t_ns"]]
+    before = [line for line in mine if line["i"] != opened["i"] and line.get("p") == opened["p"]]
+    if not before:
+        return
+    last = [line for line in lines if line["i"] == before[-1]["i"]][-1]
+    ends = [line["last"] + 1 for line in before if line["e"] == "append"]
+    if not ends:
+        return
+    who = {name: last[name] for name in ("b", "i", "w", "m", "node", "t_ns")}
+    more: Lines = [{"e": "append", "p": opened["p"], "le": 0, "role": "leader", "base": ends[-1], "last": ends[-1]}]
+    role = next((line for line in lines if line["e"] == "become_follower" and line["p"] == opened["p"]), None)
+    if role is not None and rng.random() < 0.4:
+        more.append({**role, "leo": ends[-1] + 1})
+    at = lines.index(last) + 1
+    lines[at:at] = [{**line, **who, "s": last["s"] + nth} for nth, line in enumerate(more, 1)]
+
+
+DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
+    _shorter,
+    _later_end,
+)
+
+
+def _cases() -> dict[str, Case]:
+    cases: dict[str, Case] = {}
+    for number in range(SOUND + DAMAGED):
+        rng = Random(7000 + number)
+        name = f"{'sound' if number < SOUND else 'bent'}{number}"
+        case = case_of(random_life(rng, name, steps=30, first_broker=10 * number + 1))
+        if number >= SOUND:
+            for _ in range(rng.choice((1, 2, 3))):
+                DAMAGE[(number + rng.randrange(2)) % len(DAMAGE)](rng, case.tables["events"])
+        cases[name] = case
+    return cases
+
+
+CASES = _cases()
+
+
+def _said(results: dict[str, CheckResult], checker: str, *words: str) -> Found:
+    """Lines of event logs that witnesses of this checker name, with one of these words."""
+    told = [row.detail for row in results[checker].witnesses if row.kind == "invalid"]
+    places = [_PLACE.search(detail) for detail in told if any(word in detail for word in words)]
+    return {(place[1], int(place[2])) for place in places if place is not None}
+
+
+TWINS: dict[str, tuple[Callable[[Case], Found], str, tuple[str, ...]]] = {
+    "end": (lambda case: shorter_after_restart(case.tables["events"]), "truncation", ("had written everything",)),
+}
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    return judge_cases(spark, tmp_path_factory.mktemp("event-twins"), CASES)
+
+
+@pytest.mark.parametrize("rule", TWINS)
+@pytest.mark.parametrize("topic", CASES)
+def test_rule_finds_the_lines_that_its_twin_finds(judged: Judged, topic: str, rule: str) -> None:
+    twin, checker, words = TWINS[rule]
+    expected = twin(CASES[topic])
+    found = _said(judged[topic], checker, *words)
+    # Of many lines ten are shown.
+    assert found == expected or (found < expected and len(judged[topic][checker].witnesses) == 10), (found, expected)
+    assert not topic.startswith("sound") or not found
+
+
+@pytest.mark.parametrize("rule", TWINS)
+def test_damage_shows_to_every_twin_somewhere(rule: str) -> None:
+    twin = TWINS[rule][0]
+    # An oracle that never says anything would agree with anything.
+    assert sum(bool(twin(case)) for case in CASES.values()) >= 3
+    assert not any(twin(case) for name, case in CASES.items() if name.startswith("sound"))
