@@ -97,7 +97,8 @@ def build_timeline(events: DataFrame) -> DataFrame:
     """Lines about one partition, with `was_*`: what was in force just before the line, in the same incarnation.
 
     was_leader: struct(le, hw), the highest HW of the latest epoch in which this broker took or advanced it as leader.
-    was_isr: the committed ISR of its last leadership. was_leo: its log end (own_leo: what the line itself makes it).
+    was_isr: the committed ISR of its last leadership, was_pe: the version of that. was_hw: its HW in whichever role,
+    which a cut lowers. was_leo: its log end (own_leo: what the line itself makes it).
     was_le: its last role's epoch. role_le: the same, but null again once the log was opened anew (a topic deleted and
     made again counts its epochs from 0).
     """
@@ -112,6 +113,9 @@ def build_timeline(events: DataFrame) -> DataFrame:
         .when(F.col("e") == "truncate", F.col("to"))
         .when(F.col("e").isin("recovered", "become_leader", "become_follower"), F.col("leo"))
     )
+    # To begin anew above the log's end raises it: what lies below is committed, and deleted.
+    cut_to = F.when(F.col("to") > F.col("from_leo"), F.col("to")).otherwise(F.least("hw", "to"))
+    own_hw = F.when(F.col("e") == "truncate", cut_to).when(takes_role | F.col("e").isin("recovered", "hw"), F.col("hw"))
     return lines.select(
         "node",
         "b",
@@ -145,6 +149,8 @@ def build_timeline(events: DataFrame) -> DataFrame:
         leo.alias("own_leo"),
         F.max(F.when(takes_hw, F.struct("le", "hw"))).over(before).alias("was_leader"),
         F.last(F.when(takes_isr, F.col("isr")), ignorenulls=True).over(before).alias("was_isr"),
+        F.last(F.when(takes_isr, F.col("pe")), ignorenulls=True).over(before).alias("was_pe"),
+        F.last(own_hw, ignorenulls=True).over(before).alias("was_hw"),
         F.last(leo, ignorenulls=True).over(before).alias("was_leo"),
         F.last(F.when(takes_role, F.col("le")), ignorenulls=True).over(before).alias("was_le"),
         F.last(role, ignorenulls=True).over(before).getField("le").alias("role_le"),

@@ -147,7 +147,10 @@ WHITE_BOX = (
     _white(
         "hw-within-isr",
         "Rule 5: the high watermark is on every ISR member",
-        {"hw_advances": "no leader advanced its high watermark"},
+        {
+            "hw_advances": "no leader advanced its high watermark",
+            "roles_judged": "no role whose watermark could be judged",
+        },
         "events",
     ),
     _white(

@@ -15,6 +15,7 @@ from checkers.white_box.live_rules import live_rules
 from checkers.white_box.log_rules import log_rules
 from checkers.white_box.producer_rules import producer_rules
 from checkers.white_box.restart_rules import restart_rules
+from checkers.white_box.rise_rules import rise_rules
 from checkers.white_box.watermark_rules import watermark_rules
 from checkers.white_box.znode_rules import znode_rules
 
@@ -23,7 +24,7 @@ def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, Group]:
     """Groups that run as one job each."""
 
     def timeline() -> list[Family]:
-        return [watermark_rules(evidence), leadership_rules(evidence), restart_rules(evidence)]
+        return [watermark_rules(evidence), rise_rules(evidence), leadership_rules(evidence), restart_rules(evidence)]
 
     def logs() -> list[Family]:
         return [event_log_rules(evidence, raw_events), fetch_rules(evidence)]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
 from checkers.history.responses import is_poll, requests_latest, response_epoch, shown_end
-from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.verdicts.findings import Family, Kind, Rule, apply_rules, figures, text, union
 from checkers.verdicts.verdict import ONE_LINE
 
 OFFSET_ORDER = "offset-order"
@@ -49,7 +49,15 @@ def watermark_rules(evidence: Evidence) -> Family:
     )
 
 
-def line_rule(checker: str, when: Column, detail: Column, offset: Column, *, alone: Column | None = None) -> Rule:
+def line_rule(
+    checker: str,
+    when: Column,
+    detail: Column,
+    offset: Column,
+    *,
+    alone: Column | None = None,
+    kind: Kind | Column = "invalid",
+) -> Rule:
     """A rule about one line of an event log, which the text names. alone: where the line proves it by itself."""
     where = text("broker {b}, {p}, event {i}/{s}: ", b=F.col("b"), p=F.col("p"), i=F.col("i"), s=F.col("s"))
     name = F.lit("") if alone is None else F.when(alone, F.lit(ONE_LINE)).otherwise(F.lit(""))
@@ -57,6 +65,7 @@ def line_rule(checker: str, when: Column, detail: Column, offset: Column, *, alo
         checker,
         when,
         F.concat(where, detail),
+        kind=kind,
         name=name,
         offset=offset,
         from_ns=F.col("t_ns"),

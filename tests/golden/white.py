@@ -8,6 +8,7 @@ from tests.golden import white_elections as elections
 from tests.golden import white_logs as logs
 from tests.golden import white_producers as producers
 from tests.golden import white_restarts as restarts
+from tests.golden import white_rises as rises
 from tests.golden import white_watermarks as watermarks
 from tests.support.judging import Case
 
@@ -111,6 +112,14 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("truncation", "ok-restart-end-damaged"): restarts.last_batch_damaged,
     ("truncation", "bad-restart-end-beside-damage"): restarts.last_batch_lost_beside_damage,
     ("truncation", "ok-restart-end-power"): restarts.last_batch_lost_with_the_power,
+    ("hw-within-isr", "bad-role"): rises.raised_by_following,
+    ("hw-within-isr", "bad-role-led"): rises.raised_by_leading,
+    ("hw-within-isr", "unknown-role"): rises.raised_by_a_role_of_nothing_known,
+    ("hw-within-isr", "ok-role-anew"): rises.begun_anew_above,
+    ("hw-within-isr", "bad-alone"): rises.raised_alone,
+    ("hw-within-isr", "ok-alone"): rises.stands_alone,
+    ("hw-within-isr", "bad-alone-in-zookeeper"): rises.raised_by_an_old_isr,
+    ("hw-within-isr", "unknown-version"): rises.raised_by_an_isr_of_no_version,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 Line = Mapping[str, Any]
@@ -50,4 +51,47 @@ def shorter_after_restart(events: Iterable[Line]) -> Found:
                     end = None
                 case "stop_replica" if line.get("delete", True):
                     end = None
+    return found
+
+
+def raised_by_a_role(events: Iterable[Line]) -> Found:
+    """Roles taken with a watermark above the one that the replica had just before."""
+    found: Found = set()
+    for lines in _replicas(events).values():
+        life, known = None, None
+        for line in lines:
+            if line["i"] != life:
+                life, known = line["i"], None
+            match line["e"]:
+                case "become_leader" | "become_follower":
+                    if known is not None and line["hw"] > known:
+                        found.add((line["i"], line["s"]))
+                    known = line["hw"]
+                case "recovered" | "hw":
+                    known = line["hw"]
+                case "truncate":
+                    known = line["to"] if line["to"] > line["from_leo"] else min(line["hw"], line["to"])
+    return found
+
+
+def raised_below_min_isr(
+    events: Iterable[Line], isrs: Mapping[tuple[str, int], AbstractSet[int]], min_isr: int
+) -> Found:
+    """Leaders' advances by too small an ISR: by what the line says, or by the version that they last took for
+    committed.
+
+    isrs: (partition, version) → ISR, as ZooKeeper has it.
+    """
+    found: Found = set()
+    for (_, p), lines in _replicas(events).items():
+        life, version = None, -1
+        for line in lines:
+            if line["i"] != life:
+                life, version = line["i"], -1
+            if line["e"] in ("become_leader", "isr_commit"):
+                version = line["pe"]
+            if line["e"] == "hw" and line["role"] == "leader":
+                committed = isrs.get((p, version))
+                if len(line["isr"]) < min_isr or (committed is not None and len(committed) < min_isr):
+                    found.add((line["i"], line["s"]))
     return found

@@ -1,9 +1,10 @@
-"""Rules on event logs against their plain twins: on lives of a model and on arbitrary damage to their event logs, in
-one Spark pass.
+"""Rules on ends after restarts, and on what watermarks rise by, against their plain twins: on lives of a model and on
+arbitrary damage to their event logs, in one Spark pass.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from random import Random
@@ -13,7 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.verdicts.verdict import CheckResult
-from tests.support.event_twins import Found, shorter_after_restart
+from tests.support.event_twins import (
+    Found,
+    raised_below_min_isr,
+    raised_by_a_role,
+    shorter_after_restart,
+)
 from tests.support.judging import Case, case_of, judge_cases
 from tests.support.model_cluster import random_life
 
@@ -21,8 +27,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 SOUND = 8
 DAMAGED = 48
+MIN_ISR = 2
 Lines = list[dict[str, Any]]
 Judged = dict[str, dict[str, CheckResult]]
+_STATE = re.compile(r"^/brokers/topics/(.+)/partitions/(\d+)/state$")
 _PLACE = re.compile(r"event (\w+)/(\d+): ")
 
 
@@ -60,9 +68,38 @@ def _later_end(rng: Random, lines: Lines) -> None:
     lines[at:at] = [{**line, **who, "s": last["s"] + nth} for nth, line in enumerate(more, 1)]
 
 
+def _role_rises(rng: Random, lines: Lines) -> None:
+    if line := _one(rng, lines, "become_leader", "become_follower"):
+        line["hw"] = max(0, line["hw"] + rng.choice((-1, 1, 2)))
+
+
+def _mark_falls(rng: Random, lines: Lines) -> None:
+    """What was known just before a role."""
+    if line := _one(rng, lines, "recovered", "hw"):
+        line["hw"] = max(0, line["hw"] - rng.choice((1, 2)))
+
+
+def _fewer(rng: Random, lines: Lines) -> None:
+    """A leader's line names fewer members, so that they may be too few."""
+    able = [line for line in lines if line["e"] in ("hw", "ack") and line.get("isr")]
+    if able:
+        line = rng.choice(able)
+        line["isr"] = [line["b"]] if rng.random() < 0.5 else line["isr"][:-1] or line["isr"]
+
+
+def _other_version(rng: Random, lines: Lines) -> None:
+    """A leader takes another version for committed."""
+    if line := _one(rng, lines, "isr_commit", "become_leader"):
+        line["pe"] = max(0, line["pe"] + rng.choice((-1, 1)))
+
+
 DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _shorter,
     _later_end,
+    _role_rises,
+    _mark_falls,
+    _fewer,
+    _other_version,
 )
 
 
@@ -82,6 +119,15 @@ def _cases() -> dict[str, Case]:
 CASES = _cases()
 
 
+def _isrs(case: Case) -> dict[tuple[str, int], set[int]]:
+    found: dict[tuple[str, int], set[int]] = {}
+    for row in case.tables["znodes"]:
+        place = _STATE.match(row["path"])
+        if place is not None and row["data"]:
+            found[f"{place[1]}-{place[2]}", row["version"]] = set(json.loads(row["data"])["isr"])
+    return found
+
+
 def _said(results: dict[str, CheckResult], checker: str, *words: str) -> Found:
     """Lines of event logs that witnesses of this checker name, with one of these words."""
     told = [row.detail for row in results[checker].witnesses if row.kind == "invalid"]
@@ -91,6 +137,12 @@ def _said(results: dict[str, CheckResult], checker: str, *words: str) -> Found:
 
 TWINS: dict[str, tuple[Callable[[Case], Found], str, tuple[str, ...]]] = {
     "end": (lambda case: shorter_after_restart(case.tables["events"]), "truncation", ("had written everything",)),
+    "role": (lambda case: raised_by_a_role(case.tables["events"]), "hw-within-isr", ("it was",)),
+    "min-isr": (
+        lambda case: raised_below_min_isr(case.tables["events"], _isrs(case), MIN_ISR),
+        "hw-within-isr",
+        ("with min.insync.replicas",),
+    ),
 }
 
 
