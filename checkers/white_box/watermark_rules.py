@@ -78,11 +78,6 @@ def _own_hw() -> Column:
     return F.when(F.col("was_leader.le") == F.col("le"), F.col("was_leader.hw"))
 
 
-def _not_last_committed() -> Column:
-    """The ISR that the line names is not the one last committed."""
-    return F.coalesce(F.array_sort("isr") != F.array_sort("was_isr"), F.lit(True))
-
-
 def _offset_order() -> Rule:
     takes = F.col("e").isin("become_leader", "become_follower", "recovered")
     end = F.when(takes, F.col("leo")).otherwise(F.col("was_leo"))
@@ -103,13 +98,21 @@ def _offset_order() -> Rule:
 
 
 def _hw_within_isr() -> Rule:
-    """hw ≤ the LEO of every member of the committed and of the maximal ISR, and the ISR is the one last committed."""
-    members = F.array_union("isr", "maximal")
-    behind = F.filter(members, lambda member: F.coalesce(F.col("leos")[member.cast("string")], F.lit(-1)) < F.col("hw"))
-    alone = (F.size(behind) > 0) | (F.size(F.array_except("isr", "maximal")) > 0)
+    """hw ≤ the LEO of every member of the maximal ISR, and of the one that was last committed, whatever the line takes
+    for it: whether it acted by another, rule 1 says.
+    """
+
+    def behind_in(members: Column) -> Column:
+        return F.filter(
+            members, lambda member: F.coalesce(F.col("leos")[member.cast("string")], F.lit(-1)) < F.col("hw")
+        )
+
+    named = F.array_union("isr", "maximal")
+    alone = (F.size(behind_in(named)) > 0) | (F.size(F.array_except("isr", "maximal")) > 0)
+    behind = behind_in(F.array_union(named, F.coalesce("was_isr", named)))
     return line_rule(
         HW_WITHIN_ISR,
-        (F.col("e") == "hw") & (F.col("role") == "leader") & (alone | _not_last_committed()),
+        (F.col("e") == "hw") & (F.col("role") == "leader") & (alone | (F.size(behind) > 0)),
         text(
             "high watermark {h} with log ends {l}, ISR {i} (last committed {w}), maximal {m}; behind: {x}",
             h=F.col("hw"),
@@ -136,25 +139,28 @@ def _hw_monotone() -> Rule:
 def _ack(least: int) -> Rule:
     """least: the run's min ISR; what the broker takes it for (`min_isr`) may be more, never less."""
     uncommitted = F.col("hw") <= F.col("last")
-    too_few = F.size("isr") < F.greatest("min_isr", F.lit(least))
+    wanted = F.greatest("min_isr", F.lit(least))
+    too_few = F.size("isr") < wanted
+    committed_too_few = F.coalesce(F.size("was_isr") < wanted, F.lit(True))
     problems = F.array_compact(
         F.array(
             F.when(uncommitted, F.lit("the high watermark had not passed it")),
             F.when(F.coalesce(_own_hw() < F.col("hw"), F.lit(True)), F.lit("its high watermark was never logged")),
-            F.when(too_few, F.lit("the ISR was below its minimum")),
-            F.when(_not_last_committed(), F.lit("its ISR is not the committed one")),
+            F.when(too_few | committed_too_few, F.lit("the ISR was below its minimum")),
         )
     )
     return line_rule(
         ACK_COMMITTED,
         (F.col("e") == "ack") & (F.col("acks") == -1) & (F.size(problems) > 0),
         text(
-            "acks=all answered for offsets {a} to {z} with high watermark {h}, ISR {i}, min ISR {m}: {x}",
+            "acks=all answered for offsets {a} to {z} with high watermark {h}, ISR {i} (last committed {w}), min ISR "
+            "{m}: {x}",
             a=F.col("base"),
             z=F.col("last"),
             h=F.col("hw"),
             i=F.col("isr"),
-            m=F.greatest("min_isr", F.lit(least)),
+            w=F.col("was_isr"),
+            m=wanted,
             x=F.array_join(problems, "; "),
         ),
         F.col("last"),

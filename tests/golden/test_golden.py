@@ -37,6 +37,11 @@ COMPANY: dict[str, set[str]] = {
     "nonmonotonic-send/bad-far-below": {"real-time-order"},
     # The follower took the higher mark while its leader had it.
     "hw-monotone": {"offset-order"},
+    # Who leads, ZooKeeper says.
+    "one-leader-per-epoch/bad": {"isr-znode"},
+    # Its leader acted by an ISR that ZooKeeper does not have.
+    "hw-within-isr/bad-proposed": {"isr-znode"},
+    "hw-within-isr/bad-alone-in-zookeeper": {"isr-znode"},
     # What its leader had proposed was an ISR with itself.
     "isr-znode/bad": {"live-isr"},
     # The follower went on as if it had not cut its log.

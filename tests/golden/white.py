@@ -120,6 +120,9 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("hw-within-isr", "ok-alone"): rises.stands_alone,
     ("hw-within-isr", "bad-alone-in-zookeeper"): rises.raised_by_an_old_isr,
     ("hw-within-isr", "unknown-version"): rises.raised_by_an_isr_of_no_version,
+    ("isr-znode", "bad-proposed"): rises.rose_by_a_proposal,
+    ("isr-znode", "bad-proposed-acked"): rises.acknowledged_by_a_proposal,
+    ("hw-within-isr", "bad-proposed"): rises.rose_past_a_member,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

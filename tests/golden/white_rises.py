@@ -108,3 +108,26 @@ def raised_by_an_isr_of_no_version(case: Case) -> None:
     _alone(case, rises=True, known=False, told=hw["isr"])
     last_event(case, e="isr_commit")["isr"] = hw["isr"]
     _all_fetched(case)
+
+
+def rose_by_a_proposal(case: Case) -> None:
+    """A leader takes the ISR without one follower for committed, which it has only proposed."""
+    hw = last_event(case, e="hw", role="leader")
+    gone = next(member for member in hw["isr"] if member != hw["b"])
+    hw["isr"] = [member for member in hw["isr"] if member != gone]
+    hw["maximal"] = list(hw["isr"])
+
+
+def acknowledged_by_a_proposal(case: Case) -> None:
+    """A leader answers by the ISR without one follower, which it has only proposed; two are enough."""
+    ack = last_event(case, e="ack")
+    gone = next(member for member in ack["isr"] if member != ack["b"])
+    ack["isr"] = [member for member in ack["isr"] if member != gone]
+
+
+def rose_past_a_member(case: Case) -> None:
+    """A leader raises its watermark without one that is to leave the ISR, past what that one has."""
+    hw = last_event(case, e="hw", role="leader")
+    rose_by_a_proposal(case)
+    gone = next(member for member in hw["leos"] if int(member) not in hw["isr"])
+    hw["leos"][gone] = hw["hw"] - 1

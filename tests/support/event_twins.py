@@ -95,3 +95,19 @@ def raised_below_min_isr(
                 if len(line["isr"]) < min_isr or (committed is not None and len(committed) < min_isr):
                     found.add((line["i"], line["s"]))
     return found
+
+
+def acted_by_another_isr(events: Iterable[Line], isrs: Mapping[tuple[str, int], AbstractSet[int]]) -> Found:
+    """Leaders' advances and acks=all responses by another ISR than that of the version last taken for committed."""
+    found: Found = set()
+    for (_, p), lines in _replicas(events).items():
+        life, version = None, -1
+        for line in lines:
+            if line["i"] != life:
+                life, version = line["i"], -1
+            if line["e"] in ("become_leader", "isr_commit"):
+                version = line["pe"]
+            acts = (line["e"] == "hw" and line["role"] == "leader") or (line["e"] == "ack" and line["acks"] == -1)
+            if acts and isrs.get((p, version), set(line["isr"])) != set(line["isr"]):
+                found.add((line["i"], line["s"]))
+    return found

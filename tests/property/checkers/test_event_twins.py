@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from checkers.verdicts.verdict import CheckResult
 from tests.support.event_twins import (
     Found,
+    acted_by_another_isr,
     raised_below_min_isr,
     raised_by_a_role,
     shorter_after_restart,
@@ -142,6 +143,11 @@ TWINS: dict[str, tuple[Callable[[Case], Found], str, tuple[str, ...]]] = {
         lambda case: raised_below_min_isr(case.tables["events"], _isrs(case), MIN_ISR),
         "hw-within-isr",
         ("with min.insync.replicas",),
+    ),
+    "acted": (
+        lambda case: acted_by_another_isr(case.tables["events"], _isrs(case)),
+        "isr-znode",
+        ("(hw) with leader", "(ack) with leader"),
     ),
 }
 
