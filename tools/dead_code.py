@@ -53,6 +53,7 @@ ALLOWED = (
     Allowed("harness/workloads/groups/workload.py", "Groups", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/compaction/workload.py", "Compaction", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/real_clients/workload.py", "RealClients", "harness.plan.extensions names it in a text"),
+    Allowed("harness/workloads/wide/workload.py", "Wide", "harness.plan.extensions names it in a text"),
     Allowed("nemesis/faults/*.py", "FAMILY", "nemesis.catalogue names it in a text"),
     Allowed("tools/two_processes.py", "pytest_*", "pytest calls it"),
 )

@@ -75,26 +75,34 @@ def fetch_one(
     if response.error:
         return Polled(error_name(response.error), position, -1, -1, -1, [], received.at_ns)
     for result in response.results:
-        if (result.topic, result.partition) != (topic, partition):
-            continue
-        if result.error:
-            return Polled(error_name(result.error), position, -1, -1, -1, [], received.at_ns)
-        try:
-            next_position, records = read_records(
-                result.records_view, topic, partition, position, (result.aborted or ()) if isolation else ()
-            )
-        except CorruptBatch as error:
-            raise malformed(connection, str(error)) from None
-        return Polled(
-            None,
-            next_position,
-            result.high_watermark,
-            result.last_stable_offset,
-            result.log_start_offset,
-            records,
-            received.at_ns,
-        )
+        if (result.topic, result.partition) == (topic, partition):
+            return polled(connection, result, position, isolation, received.at_ns)
     raise malformed(connection, f"no response for {topic}-{partition}")
+
+
+def polled(
+    connection: Connection, result: fetch_response.FetchPartitionResult, position: int, isolation: int, at_ns: int
+) -> Polled:
+    """What a response says of one partition that was fetched from position. Raises ClientError where it cannot be
+    read.
+    """
+    if result.error:
+        return Polled(error_name(result.error), position, -1, -1, -1, [], at_ns)
+    try:
+        next_position, records = read_records(
+            result.records_view, result.topic, result.partition, position, (result.aborted or ()) if isolation else ()
+        )
+    except CorruptBatch as error:
+        raise malformed(connection, str(error)) from None
+    return Polled(
+        None,
+        next_position,
+        result.high_watermark,
+        result.last_stable_offset,
+        result.log_start_offset,
+        records,
+        at_ns,
+    )
 
 
 def read_records(

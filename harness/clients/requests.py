@@ -64,12 +64,16 @@ class NewProducer(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """offset, leader_epoch: -1 with an error. at_ns: CLOCK_MONOTONIC when the response had come."""
+    """offset, leader_epoch: -1 with an error, and where no record is as new as the timestamp that was asked for.
+    timestamp: of the record found, in ms; -1 where none was looked for. at_ns: CLOCK_MONOTONIC when the response had
+    come.
+    """
 
     error: str | None
     offset: int
     leader_epoch: int
     at_ns: int
+    timestamp: int = -1
 
 
 class PartitionState(NamedTuple):
@@ -129,13 +133,20 @@ def produce_batch(
         return Produced(None, -1, connection.send_only(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns))
     received = connection.exchange(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
     response = decoded(connection, received, lambda: produce.decode_response(PRODUCE_VERSION, received.body))
+    return produced(connection, response, topic, partition, received.at_ns)
+
+
+def produced(
+    connection: Connection, response: produce.ProduceResponse, topic: str, partition: int, at_ns: int
+) -> Produced:
+    """What a response says of one partition's batch. Raises ClientError where it says nothing that can be."""
     for result in response.results:
         if (result.topic, result.partition) == (topic, partition):
             if result.error:
-                return Produced(error_name(result.error), -1, received.at_ns)
+                return Produced(error_name(result.error), -1, at_ns)
             if result.base_offset < 0:
                 raise malformed(connection, f"success at offset {result.base_offset}")
-            return Produced(None, result.base_offset, received.at_ns)
+            return Produced(None, result.base_offset, at_ns)
     raise malformed(connection, f"no result for {topic}-{partition}")
 
 
@@ -160,7 +171,7 @@ def list_offset(
     leader_epoch: int,
     deadline_ns: int,
 ) -> Listed:
-    """Offset for a timestamp, LATEST or EARLIEST."""
+    """The first offset whose record is as new as the timestamp, in ms of wall time; or LATEST or EARLIEST."""
     request = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation,
@@ -173,7 +184,7 @@ def list_offset(
         for found in group.partitions:
             if (group.name, found.partition_index) == (topic, partition):
                 error = error_name(found.error_code) if found.error_code else None
-                return Listed(error, found.offset, found.leader_epoch, received.at_ns)
+                return Listed(error, found.offset, found.leader_epoch, received.at_ns, found.timestamp)
     raise malformed(connection, f"no offset for {topic}-{partition}")
 
 

@@ -68,6 +68,7 @@ WORKLOADS = Extensions(
         "transactions": "harness.workloads.transactions.workload:Transactions",
         "idempotent": "harness.workloads.idempotent.workload:Idempotent",
         "groups": "harness.workloads.groups.workload:Groups",
+        "wide": "harness.workloads.wide.workload:Wide",
         "compaction": "harness.workloads.compaction.workload:Compaction",
         "real-clients": "harness.workloads.real_clients.workload:RealClients",
     },

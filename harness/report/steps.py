@@ -153,10 +153,15 @@ def _at_subject(
     return "", f"read @{records[0]['offset']}"
 
 
+def _which_offset(line: Line) -> str:
+    timestamp = line.get("timestamp")
+    if isinstance(timestamp, int) and timestamp >= 0:
+        return f"the first, by time {timestamp},"
+    return "the first" if timestamp == -2 else "the end"
+
+
 _CALLS: dict[str, Callable[[Line], str]] = {
-    "list_offsets": lambda line: (
-        f"asked for the {'first' if line.get('timestamp') == -2 else 'end'} offset of {_partition(line)}"
-    ),
+    "list_offsets": lambda line: f"asked for {_which_offset(line)} offset of {_partition(line)}",
     "init_producer": lambda line: f"took up the transactional id {line.get('transactional_id')}",
     "add_partitions": lambda line: f"added {_names(line)} to transaction {line.get('txn')}",
     "add_offsets": lambda line: f"added the offsets of group {line.get('group')} to transaction {line.get('txn')}",

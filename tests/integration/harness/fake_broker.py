@@ -58,6 +58,15 @@ class Partition:
     fetch_error: int = 0
 
 
+@dataclass(slots=True)
+class Session:
+    """A consumer's fetch session: where it is in each partition, and what it was told."""
+
+    epoch: int = 0
+    wanted: dict[int, fetch.FetchPartition] = field(default_factory=dict)
+    told: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+
+
 class FakeBroker:
     """One broker with one topic."""
 
@@ -70,6 +79,9 @@ class FakeBroker:
         self.lock = threading.Lock()
         self.requests: list[tuple[ApiKey, str | None]] = []
         self.misbehave: dict[ApiKey, deque[Misbehaviour]] = {}
+        self.sessions: dict[int, Session] = {}
+        self.sessions_max = 100
+        self.fetched: list[fetch.FetchRequest] = []
         self._server = socket.create_server((host, port))
         self.port: int = self._server.getsockname()[1]
         self._sockets: set[socket.socket] = set()
@@ -192,8 +204,52 @@ class FakeBroker:
         del partition.log[at:]
 
     def _fetch(self, version: int, request: fetch.FetchRequest) -> bytes:
+        self.fetched.append(request)
+        if request.session_epoch == fetch.FINAL_SESSION_EPOCH:
+            return self._fetched(version, self._read(request.partitions))
+        if request.session_id == 0:
+            return self._begin_session(version, request)
+        session = self.sessions.get(request.session_id)
+        if session is None or request.session_epoch != session.epoch + 1:
+            return self._fetched(version, [], error=70 if session is None else 71)
+        session.epoch = request.session_epoch
+        session.wanted.update({one.partition: one for one in request.partitions})
+        for gone in request.forgotten:
+            del session.wanted[gone.partition]
+        news = [one for one in self._read(list(session.wanted.values())) if self._is_news(session, one)]
+        return self._fetched(version, news, session_id=request.session_id)
+
+    def _begin_session(self, version: int, request: fetch.FetchRequest) -> bytes:
+        session = Session(0, {one.partition: one for one in request.partitions})
+        results = self._read(request.partitions)
+        for result in results:
+            self._is_news(session, result)
+        number = 0
+        if len(self.sessions) < self.sessions_max:
+            number = len(self.sessions) + 7
+            self.sessions[number] = session
+        return self._fetched(version, results, session_id=number)
+
+    def _is_news(self, session: Session, result: fetch_response.FetchPartitionResult) -> bool:
+        told = result.error, result.high_watermark, result.log_start_offset
+        news = bool(result.error or len(result.records_view) or session.told.get(result.partition) != told)
+        session.told[result.partition] = told
+        return news
+
+    def _fetched(
+        self,
+        version: int,
+        results: list[fetch_response.FetchPartitionResult],
+        *,
+        session_id: int = 0,
+        error: int = 0,
+    ) -> bytes:
+        chunks = fetch_response.encode_response(version, results, session_id=session_id, error=error)
+        return b"".join(bytes(chunk) for chunk in chunks)
+
+    def _read(self, wanted_partitions: list[fetch.FetchPartition]) -> list[fetch_response.FetchPartitionResult]:
         results = []
-        for wanted in request.partitions:
+        for wanted in wanted_partitions:
             partition = self.partitions[wanted.partition]
             error = partition.fetch_error
             if not error and not partition.log_start <= wanted.fetch_offset <= partition.leo:
@@ -203,7 +259,8 @@ class FakeBroker:
             while at < len(view) and read_header(view, at).last_offset < wanted.fetch_offset:
                 at += read_header(view, at).size
             # Cut in the middle of a batch, as a broker may.
-            records = [] if error else [view[at : at + max(wanted.max_bytes, 1)]]
+            rest = view[at : at + max(wanted.max_bytes, 1)]
+            records = [] if error or not rest else [rest]
             results.append(
                 fetch_response.FetchPartitionResult(
                     self.topic,
@@ -218,7 +275,7 @@ class FakeBroker:
                     records,
                 )
             )
-        return b"".join(bytes(chunk) for chunk in fetch_response.encode_response(version, results))
+        return results
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         answers = []
@@ -227,7 +284,7 @@ class FakeBroker:
                 ListOffsetsPartitionResponse(
                     p.partition_index,
                     0,
-                    -1,
+                    p.timestamp,
                     self.partitions[p.partition_index].log_start
                     if p.timestamp == -2
                     else self.partitions[p.partition_index].leo,

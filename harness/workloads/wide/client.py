@@ -1,0 +1,208 @@
+"""A logical process of the workload `wide`: append-poll's, whose requests may be about several partitions at once.
+
+Decides which partitions go into one request, and how what came of each is recorded: the operation that the generator
+asked for is recorded by whoever runs it, each further one here, by a process of its own. Must not know generators'
+insides. Invariants: `invoke` sends at most one request; every operation that the request carries was recorded before it
+was sent, and has its own completion.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from random import Random
+
+from broker.wire.records import NewRecord, encode_batch
+from harness.clients.connection import Connection
+from harness.clients.fetch import Polled, poll_fields
+from harness.clients.fetch_session import FetchSession, Wanted
+from harness.clients.produce_several import produce_several
+from harness.clients.requests import Produced, list_offset
+from harness.clients.values import encode_value
+from harness.operations import outcomes
+from harness.operations.generator import Op
+from harness.operations.interpreter import OpRecorder
+from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll.client import POLL_BYTES, AppendPollClient, ProcessSettings, Shared
+from harness.workloads.wide.generators import LOOKUP, Sending
+
+LOOK_BACK_S = 40.0
+"""How far back a lookup looks at most."""
+WAIT_MS = 100
+
+
+class WideClient(AppendPollClient):
+    """One process; implements `harness.operations.interpreter.Client`. Used by one thread."""
+
+    def __init__(
+        self,
+        process: int,
+        thread: int,
+        settings: ProcessSettings,
+        shared: Shared,
+        phase: Callable[[], str],
+        record: OpRecorder,
+        next_process: Callable[[], int],
+        sessions: float,
+    ) -> None:
+        """record: where further operations of a request go. next_process: a process number that nobody has used.
+        sessions: share of processes that poll in fetch sessions.
+        """
+        super().__init__(process, thread, settings, shared, phase)
+        self._record = record
+        self._next_process = next_process
+        self._draw = Random(settings.seed * 1_000_081 + process)
+        self._sessions: dict[int, FetchSession] | None = {} if self._draw.random() < sessions else None
+        self._beside: dict[int, int] = {}
+        """Partition → the process under whose number further operations on it are recorded."""
+        self._company: list[Invocation] = []
+        self._broker_id = -1
+        self._results: dict[int, Completion] = {}
+        """Partition → how its part of the last request came out."""
+
+    def resolve(self, op: Op) -> Invocation:
+        """As append-poll's; and what else the request will carry, by what this process knows of leaders."""
+        invocation = super().resolve(op)
+        self._company = []
+        leader = self._router.leaders.get(op.partition)
+        if leader is None or op.sentinel:
+            return invocation
+        self._broker_id = leader.broker_id
+        if op.f == "send" and isinstance(op.detail, Sending):
+            for partition, values in op.detail.further:
+                self._take_along(invocation, partition, {"values": list(values)})
+        elif op.f == "poll" and self._sessions is not None:
+            for partition in sorted(self._router.leaders):
+                if partition != op.partition:
+                    self._take_along(
+                        invocation,
+                        partition,
+                        {
+                            "position": self._position(partition),
+                            "leader_epoch": self._router.leaders[partition].epoch,
+                        },
+                    )
+        return invocation
+
+    def _take_along(self, main: Invocation, partition: int, fields: Mapping[str, object]) -> None:
+        leader = self._router.leaders.get(partition)
+        if leader is None or leader.broker_id != self._broker_id:
+            return
+        process = self._beside.setdefault(partition, -1)
+        if process < 0:
+            process = self._beside[partition] = self._next_process()
+        self._company.append(
+            Invocation(process, main.f, main.phase, main.topic, partition, main.node, {**main.fields, **fields})
+        )
+
+    def _fields(self, op: Op, epoch: int) -> dict[str, object]:
+        fields = super()._fields(op, epoch)
+        if isinstance(op.detail, Sending) and op.detail.acks_one:
+            fields["acks"] = 1
+        elif op.detail == LOOKUP:
+            fields["timestamp"] = int((time.time() - self._draw.uniform(0.0, LOOK_BACK_S)) * 1000)
+        return fields
+
+    def invoke(self, invocation: Invocation) -> Completion:
+        """One request over the connection that `resolve` made, with all that it carries."""
+        self._results = {}
+        # Where nothing can be sent nothing else was attempted.
+        company = self._company if self._target.connection is not None else []
+        begun = [(self._record.invoke(one), one) for one in company]
+        completion = super().invoke(invocation)
+        for index, one in begun:
+            _, partition = one.home
+            own = self._results.get(partition) or Completion(completion.outcome, completion.at_ns, completion.error)
+            self._record.complete(index, one, own)
+            if own.outcome == "info":
+                del self._beside[partition]
+        return completion
+
+    def _send(self, connection: Connection, invocation: Invocation) -> Completion:
+        if not self._company:
+            return super()._send(connection, invocation)
+        batches = {one.home[1]: self._batch(one) for one in (invocation, *self._company)}
+        acks = invocation.fields["acks"]
+        assert isinstance(acks, int)
+        produced = produce_several(
+            connection,
+            invocation.home[0],
+            batches,
+            acks=acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            deadline_ns=self._deadline_ns(),
+        )
+        self._results = {partition: _sent(result) for partition, result in produced.items()}
+        return self._results[invocation.home[1]]
+
+    def _batch(self, invocation: Invocation) -> bytes:
+        topic, partition = invocation.home
+        values = invocation.fields["values"]
+        assert isinstance(values, list)
+        size = self._settings.record_bytes
+        records = [NewRecord(None, encode_value(value, topic, partition, size)) for value in values]
+        return encode_batch(records, timestamps=time.time_ns() // 1_000_000)
+
+    def _poll(self, connection: Connection, invocation: Invocation) -> Completion:
+        if self._sessions is None:
+            return super()._poll(connection, invocation)
+        topic = invocation.home[0]
+        session = self._sessions.setdefault(self._broker_id, FetchSession(topic))
+        wanted = {one.home[1]: _wanted(one) for one in (invocation, *self._company)}
+        polled = session.poll(
+            connection,
+            wanted,
+            isolation=self._isolation,
+            max_wait_ms=WAIT_MS if self._draw.random() < 0.25 else 0,
+            max_bytes=POLL_BYTES,
+            deadline_ns=self._deadline_ns(),
+        )
+        self._results = {partition: self._polled(partition, result) for partition, result in polled.items()}
+        return self._results[invocation.home[1]]
+
+    def _polled(self, partition: int, polled: Polled) -> Completion:
+        if polled.error is not None:
+            if polled.error == "OFFSET_OUT_OF_RANGE":
+                self._positions[partition] = self._shared.log_starts.get(partition, 0)
+            return Completion(outcomes.read_outcome(polled.error), polled.at_ns, polled.error)
+        self._positions[partition] = polled.next_position
+        self._shared.high_watermarks[partition] = polled.hw
+        self._shared.log_starts[partition] = max(0, polled.log_start)
+        return Completion("ok", polled.at_ns, None, poll_fields(polled))
+
+    def _list_offsets(self, connection: Connection, invocation: Invocation) -> Completion:
+        timestamp, epoch = invocation.fields["timestamp"], invocation.fields["leader_epoch"]
+        assert isinstance(timestamp, int)
+        assert isinstance(epoch, int)
+        if timestamp < 0:
+            return super()._list_offsets(connection, invocation)
+        topic, partition = invocation.home
+        listed = list_offset(
+            connection,
+            topic,
+            partition,
+            timestamp=timestamp,
+            isolation=self._isolation,
+            leader_epoch=epoch,
+            deadline_ns=self._deadline_ns(),
+        )
+        if listed.error is not None:
+            return Completion(outcomes.read_outcome(listed.error), listed.at_ns, listed.error)
+        fields = {
+            "offset": listed.offset,
+            "leader_epoch_answered": listed.leader_epoch,
+            "timestamp_answered": listed.timestamp,
+        }
+        return Completion("ok", listed.at_ns, None, fields)
+
+
+def _sent(produced: Produced) -> Completion:
+    fields = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
+    return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, fields)
+
+
+def _wanted(poll: Invocation) -> Wanted:
+    position, epoch = poll.fields["position"], poll.fields["leader_epoch"]
+    assert isinstance(position, int)
+    assert isinstance(epoch, int)
+    return Wanted(position, epoch)

@@ -1,0 +1,80 @@
+"""wide as a name of run files, and its parts in one run.
+
+Decides its options, which parts of append-poll it has, and which checkers judge it. Must not know what a part does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+from harness.operations.generator import Generator
+from harness.operations.interpreter import Client
+from harness.plan.fault_kinds import DAMAGES_FILES
+from harness.plan.plan import Plan
+from harness.plan.toml_source import PlanError
+from harness.workloads.append_poll.workload import CHECKERS as APPEND_POLL
+from harness.workloads.append_poll.workload import AppendPollRun
+from harness.workloads.base import Brokers, RunContext
+from harness.workloads.wide.client import WideClient
+from harness.workloads.wide.generators import load
+from harness.workloads.wide.options import options_of
+
+ACKS_ALL = -1
+BESIDE = 500_000_000
+"""Process numbers from here on are of operations that shared another one's request."""
+
+
+class Wide:
+    """Implements `harness.workloads.base.WorkloadKind`."""
+
+    checkers = APPEND_POLL
+
+    def check(self, plan: Plan) -> None:
+        """Raises PlanError for options that there are not, and for what leaves acknowledged records without another
+        copy while files are damaged.
+        """
+        options = options_of(plan)
+        if plan.script:
+            raise PlanError("script: the workload wide has a load of its own; scripts are append-poll's")
+        if not options.acks_one:
+            return
+        where = f"{plan.workload.options_where['acks_one']}: workload.options.acks_one"
+        if plan.workload.acks != ACKS_ALL:
+            raise PlanError(f"{where}: is a share of sends with acks all; workload.acks is {plan.workload.acks}")
+        for kind in plan.fault_kinds:
+            if DAMAGES_FILES in kind.effects:
+                raise PlanError(
+                    f"{where}: {kind.name} may hurt the only copy of what acks=1 acknowledged; leave one of them out"
+                )
+
+    def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> WideRun:
+        """Clients of these brokers; nothing is sent yet."""
+        return WideRun(plan, brokers, run)
+
+
+class WideRun(AppendPollRun):
+    """wide in one run; implements `harness.workloads.base.Workload`. Setup and final phase are append-poll's."""
+
+    def __init__(self, plan: Plan, brokers: Brokers, run: RunContext) -> None:
+        super().__init__(plan, brokers, run)
+        self._options = options_of(plan)
+        self._beside = itertools.count(BESIDE)
+
+    def generator(self) -> Generator:
+        """The load: sends with company, reads and lookups, mixed and paced."""
+        return load(self._plan, self._options)
+
+    def open_client(self, process: int, thread: int) -> Client:
+        """A logical process of the load."""
+        history = self._run.history
+        return WideClient(
+            process,
+            thread,
+            self._settings,
+            self._shared,
+            lambda: history.phase,
+            history,
+            partial(next, self._beside),
+            self._options.sessions,
+        )

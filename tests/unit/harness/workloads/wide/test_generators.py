@@ -1,0 +1,62 @@
+"""The load of the workload `wide`, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.operations.generator import Op
+from harness.plan.plan import Plan, TopicPlan, WorkloadPlan
+from harness.workloads.wide.generators import LOOKUP, Sending, load
+from harness.workloads.wide.options import Options
+from tests.support.virtual_time import simulate
+
+pytestmark = pytest.mark.guarantee("H6")
+
+SECOND = 10**9
+
+
+def ops_of(options: Options, records: int = 2, time_limit_s: float = 20.0) -> list[Op]:
+    workload = WorkloadPlan(kind="wide", records_per_send=records, time_limit_s=time_limit_s, rate=300.0)
+    return simulate(load(Plan("x", TopicPlan("hw", 3, 3), seed=5, workload=workload), options), 10)
+
+
+def sendings(ops: list[Op]) -> list[tuple[Op, Sending]]:
+    return [(op, op.detail) for op in ops if isinstance(op.detail, Sending)]
+
+
+def test_values_are_never_given_twice_whatever_goes_along() -> None:
+    sends = sendings(ops_of(Options(together=0.5)))
+    given = [value for op, _ in sends for value in op.values]
+    given += [value for _, detail in sends for _, values in detail.further for value in values]
+    assert len(given) == len(set(given)) > 4000
+
+
+def test_share_of_sends_has_a_batch_for_every_other_partition() -> None:
+    sends = sendings(ops_of(Options(together=0.25)))
+    along = [(op.partition, dict(detail.further)) for op, detail in sends if detail.further]
+    assert len(along) / len(sends) == pytest.approx(0.25, abs=0.03)
+    for partition, further in along:
+        assert set(further) == {0, 1, 2} - {partition}
+        assert {len(values) for values in further.values()} == {2}
+
+
+def test_share_of_sends_has_acks_one() -> None:
+    sends = sendings(ops_of(Options(acks_one=0.3)))
+    assert sum(detail.acks_one for _, detail in sends) / len(sends) == pytest.approx(0.3, abs=0.03)
+    assert not any(detail.acks_one for _, detail in sendings(ops_of(Options())))
+
+
+def test_share_of_reads_looks_up_by_time() -> None:
+    reads = [op for op in ops_of(Options(lookups=0.2)) if op.f != "send"]
+    lookups = [op for op in reads if op.detail == LOOKUP]
+    assert len(lookups) / len(reads) == pytest.approx(0.2, abs=0.03)
+    assert {op.f for op in lookups} == {"list_offsets"}
+
+
+def test_nothing_begins_in_an_idle_spell_and_busy_ones_are_full() -> None:
+    ops = ops_of(Options(busy_s=3.0, idle_s=2.0))
+    into = [op.time_ns % (5 * SECOND) for op in ops]
+    assert max(into) < 3 * SECOND
+    per_spell = [sum(op.time_ns // (5 * SECOND) == nth for op in ops) for nth in range(4)]
+    assert all(count == pytest.approx(900, rel=0.2) for count in per_spell)
+    assert ops[-1].time_ns > 17 * SECOND

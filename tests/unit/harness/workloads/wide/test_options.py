@@ -1,0 +1,43 @@
+"""What the workload `wide` refuses, by the run file's line."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.plan.run_file import parse_plan
+from harness.plan.toml_source import PlanError
+from harness.workloads import workload_kind
+from nemesis.catalogue import load_catalogue
+
+START = 'name = "x"\n[workload]\nkind = "wide"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "[workload.options]\ntogether = 1.5\n",
+            "x.toml:5: workload.options.together: 1.5 is not a number from 0 to 1",
+        ),
+        (
+            "[workload.options]\nidle = 2\n",
+            "x.toml:5: workload.options.idle: wide has together, sessions, lookups, acks",
+        ),
+        ("acks = 1\n[workload.options]\nacks_one = 0.1\n", "x.toml:6: workload.options.acks_one: is a share of sends"),
+        (
+            '[workload.options]\nacks_one = 0.1\n[faults]\nkinds = ["kill", "bitflip"]\n',
+            "x.toml:5: workload.options.acks_one: bitflip may hurt the only copy",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(text: str, says: str) -> None:
+    plan = parse_plan("x.toml", START + text, load_catalogue().kinds)
+    with pytest.raises(PlanError) as refused:
+        workload_kind("wide").check(plan)
+    assert str(refused.value).startswith(says)
+
+
+@pytest.mark.parametrize("faults", ['kinds = ["bitflip"]', 'kinds = ["kill"]'])
+def test_without_acks_one_any_fault_will_do(faults: str) -> None:
+    text = START + f"[workload.options]\nidle_s = 2\n[faults]\n{faults}\n"
+    workload_kind("wide").check(parse_plan("x.toml", text, load_catalogue().kinds))
