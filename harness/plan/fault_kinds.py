@@ -19,7 +19,9 @@ SKEWS_CLOCK = "skews-clock"
 """While it lasts, the wall clock of each target is wrong: by `params.offset_s`, `delta_s` or `rate`."""
 DAMAGES_FILES = "damages-files"
 """Files of each target's replicas were changed; nothing takes that back."""
-EFFECTS = frozenset({STOPS_PROCESS, CUTS_LINKS, NAMES_NO_VICTIM, SKEWS_CLOCK, DAMAGES_FILES})
+CUTS_POWER = "cuts-power"
+"""What each target's daemon had not synced is gone; its data has to be on a disk that can lose power."""
+EFFECTS = frozenset({STOPS_PROCESS, CUTS_LINKS, NAMES_NO_VICTIM, SKEWS_CLOCK, DAMAGES_FILES, CUTS_POWER})
 
 
 @dataclass(frozen=True, slots=True)

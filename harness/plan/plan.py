@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from harness.plan.fault_kinds import SKEWS_CLOCK, KnownFault
+from harness.plan.fault_kinds import CUTS_POWER, SKEWS_CLOCK, KnownFault
 from harness.plan.toml_source import PlanError
 from harness.plan.zookeeper_address import parse as parse_address
 
@@ -224,6 +224,11 @@ class Plan:
     def skews_clocks(self) -> bool:
         """Whether some fault of the run sets the wall clocks of brokers, which must then start prepared for it."""
         return any(SKEWS_CLOCK in kind.effects for kind in self.fault_kinds)
+
+    @property
+    def cuts_power(self) -> bool:
+        """Whether some fault of the run has brokers lose power, whose data must then be on disks of their own."""
+        return any(CUTS_POWER in kind.effects for kind in self.fault_kinds)
 
     @property
     def unclean_leader_election(self) -> bool:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
-from harness.plan.fault_kinds import DAMAGES_FILES
+from harness.plan.fault_kinds import CUTS_POWER, DAMAGES_FILES, STOPS_PROCESS
 from nemesis.base import NOTHING_WANTED, ClusterView, Family, Injection, Observation, Unavailable
 from nemesis.faults.file_damage import FILES, PROGRAM
+from nemesis.faults.power import SEEN_BY, PowerFailure
 from nemesis.faults.process import Kill, process_state
 from nemesis.kinds import Choice, FaultKind, InScript, Opening, Parameter, ScriptUse, Turn, Whole
 from nemesis.targets import choose
@@ -48,6 +50,16 @@ NAME = "files"
 BITFLIP = _kind("bitflip", "one bit of one file flips", ("segment", "index"))
 TRUNCATE = _kind("truncate-file", "one file is cut off at a random place", ("segment", "index", "checkpoint"))
 REMOVE = _kind("remove-file", "one file is removed", FILES)
+UNSYNCED = FaultKind(
+    "power-failure-unsynced",
+    NAME,
+    frozenset({STOPS_PROCESS, CUTS_POWER, DAMAGES_FILES}),
+    at_random=False,
+    does="the same where acknowledged records need not be synced",
+    seen_by=SEEN_BY,
+    parameters=(Parameter("while", Choice(("down",)), "`down`", default="down"),),
+    opening=Opening(Turn.LEADER_KILLED, "leader", place=2),
+)
 
 
 class Victim:
@@ -145,9 +157,31 @@ class FileFault:
         return Observation(True, f"{name}: the broker went on (state {state})")
 
 
-def file_faults() -> list[FileFault]:
-    """Those of one run; they share their victim."""
-    victim = Victim()
+class UnsyncedPowerFailure(PowerFailure):
+    """A power failure that may cost what was acknowledged, as damaged files may. victim: shared by all of a run."""
+
+    def __init__(self, victim: Victim) -> None:
+        super().__init__(UNSYNCED)
+        self._victim = victim
+
+    def draw(
+        self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
+    ) -> Injection:
+        """One node alone is the one of all such faults. Several at once may lose what they all held: whoever names such
+        a target wants to see it.
+        """
+        drawn = super().draw(rng, view, target, {"while": "down", **wanted})
+        if len(drawn.targets) > 1:
+            return drawn
+        if self._victim.name is None:
+            self._victim.name = drawn.targets[0]
+        elif drawn.targets[0] != self._victim.name and target == drawn.targets[0]:
+            raise Unavailable(f"files of {self._victim.name} were damaged before: {target} is to keep whole ones")
+        return replace(drawn, targets=(self._victim.name,))
+
+
+def file_faults(victim: Victim) -> list[FileFault]:
+    """Those that change single files."""
     return [
         FileFault(BITFLIP, "bitflip", ("segment", "segment", "index"), victim),
         FileFault(TRUNCATE, "truncate", ("segment", "segment", "index", "checkpoint"), victim),
@@ -155,4 +189,10 @@ def file_faults() -> list[FileFault]:
     ]
 
 
-FAMILY = Family(NAME, file_faults)
+def of_one_run() -> list[FileFault | UnsyncedPowerFailure]:
+    """All of the family; they share their victim."""
+    victim = Victim()
+    return [*file_faults(victim), UnsyncedPowerFailure(victim)]
+
+
+FAMILY = Family(NAME, of_one_run)

@@ -19,7 +19,7 @@ def server_properties(plan: Plan, node: Node, zookeeper_connect: str) -> str:
         "broker.id": str(broker_id(node.name)),
         "listeners": listener,
         "advertised.listeners": listener,
-        "log.dirs": f"{node.root}/data",
+        "log.dirs": data_folder(node),
         "zookeeper.connect": zookeeper_connect,
         "lab.event.log": event_log_path(node),
         # The drain makes every replica lead in turn: leadership that goes back by itself would spoil a round.
@@ -31,6 +31,11 @@ def server_properties(plan: Plan, node: Node, zookeeper_connect: str) -> str:
         **plan.system.settings_of(broker_id(node.name)),
     }
     return "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+def data_folder(node: Node) -> str:
+    """Path on the node of the folder in which its broker keeps logs and checkpoints."""
+    return f"{node.root}/data"
 
 
 def event_log_path(node: Node) -> str:

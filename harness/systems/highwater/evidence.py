@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.nodes.base import CommandFailed, Node
-from harness.systems.highwater.configuration import event_log_path
+from harness.systems.highwater.configuration import data_folder, event_log_path
 
 COPY_TRIES = 12
 PAUSE_S = 0.5
@@ -24,7 +24,7 @@ PAUSE_S = 0.5
 
 def collect_broker(node: Node, folder: Path) -> None:
     """Copy what a broker wrote; its event log last, see above."""
-    node.get(f"{node.root}/data", folder / "data")
+    node.get(data_folder(node), folder / "data")
     node.get(f"{node.root}/logs", folder / "logs")
     node.get(f"{node.root}/server.properties", folder / "server.properties")
     node.get(event_log_path(node), folder / "events.jsonl")

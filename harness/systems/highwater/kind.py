@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.nodes.base import Node
 from harness.nodes.compiled import compiled_modules
+from harness.plan.fault_kinds import CUTS_POWER, DAMAGES_FILES
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.systems.external_zookeeper import ExternalZooKeeper
@@ -33,6 +34,8 @@ CHECKERS = (
 )
 """The white-box rules: what event logs, segments and ZooKeeper's transaction log must show."""
 
+_POLICY, _SYNCED = "flush.policy", "group-commit"
+
 
 class Highwater:
     """Implements `harness.systems.base.SystemKind`."""
@@ -45,6 +48,7 @@ class Highwater:
         reach.
         """
         check_settings(plan, self.source(plan))
+        _check_syncs(plan)
         if plan.nodes.zookeeper is not None and plan.nodes.kind == "docker":
             raise PlanError(
                 f"nodes.zookeeper: {plan.nodes.zookeeper!r} is out of reach of docker nodes, whose network is private; "
@@ -69,3 +73,19 @@ class Highwater:
         except BaseException:
             external.close()
             raise
+
+
+def _check_syncs(plan: Plan) -> None:
+    """Raises PlanError where a power failure that is to cost nothing acknowledged would rightly cost some."""
+    kinds = [kind.name for kind in plan.fault_kinds if CUTS_POWER in kind.effects and DAMAGES_FILES not in kind.effects]
+    own = [plan.system.settings_of(broker).get(_POLICY) for broker in range(1, plan.nodes.brokers + 1)]
+    policies = [plan.topic.config[_POLICY]] if _POLICY in plan.topic.config else own
+    if kinds and any(policy != _SYNCED for policy in policies):
+        raise PlanError(
+            f"faults.kinds: {kinds[0]!r} costs acknowledged records unless {_POLICY} is {_SYNCED!r}; "
+            f"set that, or name {kinds[0]}-unsynced"
+        )
+    if kinds and (plan.workload.acks != -1 or plan.workload.options.get("acks_one")):
+        raise PlanError(
+            f"faults.kinds: {kinds[0]!r} costs what is acknowledged with acks=1 or 0, which is synced later"
+        )

@@ -6,17 +6,19 @@ broker that ends without an earlier `expect_down` is a crash, reported once by `
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.nodes.base import DaemonSpec, Node
+from harness.nodes import disks
+from harness.nodes.base import CommandFailed, DaemonSpec, Node
 from harness.plan.plan import Plan
 from harness.systems.coordination import Coordination
 from harness.systems.external_zookeeper import ExternalZooKeeper
-from harness.systems.highwater.configuration import PORT, event_log_path, server_properties
+from harness.systems.highwater.configuration import PORT, data_folder, event_log_path, server_properties
 from harness.systems.highwater.evidence import collect_broker, collected, logs_after
 from harness.systems.responses import broker_responds
 from harness.systems.view import SystemView, broker_id
@@ -61,7 +63,9 @@ class HighwaterSystem:
         self.zookeeper.start(limit_s)
         self._coordination.start()
         for node in self.brokers:
-            node.run(["mkdir", "-p", f"{node.root}/data"])
+            node.run(["mkdir", "-p", data_folder(node)])
+            if self.plan.cuts_power and disks.missing(node) is None:
+                disks.attach(node, data_folder(node))
             node.write_text(f"{node.root}/server.properties", server_properties(self.plan, node, self._connect))
             if self.plan.skews_clocks and node.faketime_library is not None:
                 self._clock_files[node.name] = f"{node.root}/faketime"
@@ -185,6 +189,10 @@ class HighwaterSystem:
                     self._forget_shared_memory(node)
                     node.signal(DAEMON, signal.SIGKILL)
                     node.wait_gone(DAEMON, 5.0)
+                if self.plan.cuts_power:
+                    # A node that is out of reach now is not there either; the run's folders go on a best effort.
+                    with contextlib.suppress(CommandFailed):
+                        disks.detach(node, data_folder(node))
             self._coordination.stop()
             self.zookeeper.kill()
         finally:

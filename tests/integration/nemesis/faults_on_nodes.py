@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from harness.nodes import firewall
+from harness.nodes import disks, firewall
 from harness.nodes.base import DaemonSpec, Node
 from harness.nodes.factory import make_nodes
 from harness.tools.faketime import faketime_environment
@@ -245,6 +245,62 @@ def test_heal_all_after_faults_nobody_remembers(view: View) -> None:
     assert lines.lines == []
     assert heard(view) == every_link(view)
     assert all(answers(node) for node in view.broker_nodes)
+
+
+# A broker that has written, and synced the half of it.
+_WRITE = """
+import os, sys
+file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+os.write(file, b"synced")
+os.fsync(file)
+folder = os.open(os.path.dirname(sys.argv[1]), os.O_RDONLY)
+os.fsync(folder)
+os.write(file, b", not synced")
+"""
+
+
+@pytest.fixture
+def on_disks(view: View) -> Iterator[View]:
+    places = [(node, view.data_folder(node.name)) for node in view.broker_nodes]
+    for place in places:
+        disks.attach(*place)
+    yield view
+    for node, folder in places:
+        disks.detach(node, folder)
+        assert not disks.attached(node, folder)
+
+
+def test_power_failure_of_all_costs_each_what_it_had_not_synced(on_disks: View, in_force: ActiveFaults) -> None:
+    paths = {node.name: f"{on_disks.data_folder(node.name)}/00.log" for node in on_disks.broker_nodes}
+    before = {name: on_disks.node(name).pid(BROKER) for name in paths}
+    for name, path in paths.items():
+        node = on_disks.node(name)
+        node.run([node.python, "-c", _WRITE, path])
+        assert node.read_text(path) == "synced, not synced"
+    fault_id, seen = apply(in_force, "power-failure", "all")
+    assert seen.seen, seen.text
+    assert "n2: segments of 18 bytes, after the cut of 6" in seen.text
+    assert not any(answers(node) for node in on_disks.broker_nodes)
+    assert {on_disks.node(name).read_text(path) for name, path in paths.items()} == {"synced"}
+    assert revert(in_force, fault_id).seen
+    assert all(on_disks.node(name).pid(BROKER) not in (None, before[name]) for name in paths)
+
+
+def test_power_failure_of_one_node_costs_that_one_alone(on_disks: View, in_force: ActiveFaults) -> None:
+    for node in on_disks.broker_nodes:
+        node.run([node.python, "-c", _WRITE, f"{on_disks.data_folder(node.name)}/00.log"])
+    fault_id, seen = apply(in_force, "power-failure-unsynced", "n3")
+    assert seen.seen, seen.text
+    assert revert(in_force, fault_id).seen
+    left = [node.read_text(f"{on_disks.data_folder(node.name)}/00.log") for node in on_disks.broker_nodes]
+    assert left == ["synced, not synced", "synced, not synced", "synced"]
+
+
+def test_power_of_a_node_without_a_disk_of_its_own_does_not_fail(view: View, in_force: ActiveFaults) -> None:
+    _, seen = apply(in_force, "power-failure", "n1")
+    assert not seen.seen
+    assert "its data is on no disk of its own" in seen.text
+    assert answers(view.node("n1"))
 
 
 _BATCHES = 20

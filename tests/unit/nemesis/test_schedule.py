@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.plan.fault_kinds import CUTS_LINKS, DAMAGES_FILES, SKEWS_CLOCK
+from harness.plan.fault_kinds import CUTS_LINKS, CUTS_POWER, DAMAGES_FILES, SKEWS_CLOCK
 from nemesis import schedule
 from nemesis.catalogue import load_catalogue
 from nemesis.faults.partition import isolation_scope
@@ -20,7 +20,8 @@ def of_effect(effect: str) -> set[str]:
     return {name for name, kind in CATALOGUE.kinds.items() if effect in kind.effects}
 
 
-CUTS, CLOCKS, FILE_FAULTS = of_effect(CUTS_LINKS), of_effect(SKEWS_CLOCK), of_effect(DAMAGES_FILES)
+CUTS, CLOCKS = of_effect(CUTS_LINKS), of_effect(SKEWS_CLOCK)
+FILE_FAULTS = [name for name in of_effect(DAMAGES_FILES) if name not in of_effect(CUTS_POWER)]
 SLOW = Timing(session_s=6.0, lag_s=2.0)
 DEMO = Timing(session_s=2.5, lag_s=3.0)
 

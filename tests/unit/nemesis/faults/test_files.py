@@ -7,7 +7,7 @@ import pytest
 
 from harness.nodes.base import Completed
 from nemesis.base import Observation, Unavailable
-from nemesis.faults.files import file_faults
+from nemesis.faults.files import Victim, file_faults
 from tests.support.fake_cluster import FakeNode, FakeView
 
 
@@ -35,7 +35,7 @@ def _view(damage: dict[str, object] = SEEN) -> FakeView:
 
 
 def test_file_faults_of_a_run_hurt_one_node_only() -> None:
-    faults = file_faults()
+    faults = file_faults(Victim())
     victims = {
         faults[n % 3].draw(Random(n), _view(), target).targets
         for n, target in enumerate(["leader", "follower", "one", "all", "minority", "controller"])
@@ -44,7 +44,7 @@ def test_file_faults_of_a_run_hurt_one_node_only() -> None:
 
 
 def test_file_fault_of_a_named_node_is_unavailable_when_another_was_hurt() -> None:
-    bitflip, truncate, _ = file_faults()
+    bitflip, truncate, _ = file_faults(Victim())
     assert bitflip.draw(Random(0), _view(), "n3").targets == ("n3",)
     with pytest.raises(Unavailable, match="files of n3 were damaged before: n1 is to keep whole ones"):
         truncate.draw(Random(0), _view(), "n1")
@@ -52,7 +52,7 @@ def test_file_fault_of_a_named_node_is_unavailable_when_another_was_hurt() -> No
 
 def test_file_fault_kills_first_and_starts_again_where_the_broker_is_to_be_down() -> None:
     view = _view()
-    (bitflip, *_) = file_faults()
+    (bitflip, *_) = file_faults(Victim())
     injection = bitflip.draw(Random(0), view, "n1", {"while": "down", "file": "segment", "seed": 5})
     observation = bitflip.start(view, injection)
     node = view.node("n1")
@@ -69,7 +69,7 @@ def test_file_fault_kills_first_and_starts_again_where_the_broker_is_to_be_down(
 
 def test_file_fault_leaves_a_broker_alone_that_is_to_be_up() -> None:
     view = _view()
-    (bitflip, *_) = file_faults()
+    (bitflip, *_) = file_faults(Victim())
     injection = bitflip.draw(Random(0), view, "n1", {"while": "up", "seed": 5})
     assert bitflip.start(view, injection).seen
     assert view.node("n1").signals == []
@@ -78,14 +78,14 @@ def test_file_fault_leaves_a_broker_alone_that_is_to_be_up() -> None:
 
 def test_file_fault_that_finds_no_file_is_not_observed() -> None:
     view = _view({"file": None, "why": "no segment file of topic hw holds anything"})
-    (bitflip, *_) = file_faults()
+    (bitflip, *_) = file_faults(Victim())
     observation = bitflip.start(view, bitflip.draw(Random(0), view, "n1", {"while": "up"}))
     assert not observation.seen
     assert "holds anything" in observation.text
 
 
 def test_file_fault_with_parameters_that_mean_nothing_is_refused() -> None:
-    (bitflip, *_) = file_faults()
+    (bitflip, *_) = file_faults(Victim())
     with pytest.raises(ValueError, match="bitflip: file is one of segment, oldest-segment, index, checkpoint"):
         bitflip.draw(Random(0), _view(), "n1", {"file": "snapshots"})
 
@@ -102,7 +102,7 @@ def test_file_fault_with_parameters_that_mean_nothing_is_refused() -> None:
 def test_file_faults_need_another_copy_of_what_is_acknowledged(replicas: int, copies: int, missing: str | None) -> None:
     view = _view()
     view.replicas, view.copies = replicas, copies
-    for fault in file_faults():
+    for fault in file_faults(Victim()):
         said = fault.probe(view)
         assert said is None if missing is None else missing in (said or "")
 
@@ -110,12 +110,12 @@ def test_file_faults_need_another_copy_of_what_is_acknowledged(replicas: int, co
 def test_file_faults_need_a_majority_of_whole_replicas() -> None:
     view = _view()
     view.brokers = view.brokers[:2]
-    assert all("fewer than 3" in (fault.probe(view) or "") for fault in file_faults())
+    assert all("fewer than 3" in (fault.probe(view) or "") for fault in file_faults(Victim()))
 
 
 def test_end_of_a_file_fault_under_a_broker_that_has_ended_is_not_observed() -> None:
     view = FakeView()
-    (bitflip, *_) = file_faults()
+    (bitflip, *_) = file_faults(Victim())
     injection = bitflip.draw(Random(0), view, "n1", {"while": "up", "file": "segment", "seed": 5})
     assert bitflip.stop(view, injection) == Observation(True, "n1: the broker went on (state S)")
     view.node("n1").state = None

@@ -1,0 +1,98 @@
+"""Disks that can lose power: a folder of a node is an ext4 of its own, in an image file beside it.
+
+Decides how such a disk is made, cut off and given back. Must not know why, or what lies on it. The cut is the file
+system's own shutdown without a flush of its log (FS_IOC_SHUTDOWN, as xfstests use it): from then on every access fails,
+and the image holds what the block device had been given, none of what was in the page cache or in an uncommitted
+transaction of the journal. What comes back is a copy of that image, mounted as after a restart. Mounts are made in the
+sandbox of a run only: the kernel takes them away with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from harness.nodes.base import CommandFailed, Node
+
+_SIZE = "512M"
+_PROBE = r"""
+[ -e /run/highwater-sandbox.json ] || { echo "a mount must not outlive the run: on local nodes only"; exit; }
+read -r _ outside _ < /proc/self/uid_map
+[ "$(id -u)" = 0 ] && [ "$outside" = 0 ] || { echo "to mount a disk image needs root"; exit; }
+command -v mkfs.ext4 > /dev/null || { echo "mkfs.ext4 is not installed (apt-get install e2fsprogs)"; exit; }
+[ -e /dev/loop-control ] || echo "there is no /dev/loop-control: no loop devices to mount an image on"
+"""
+# mkfs makes a folder lost+found, which is no partition's; its removal is to survive a cut.
+_ATTACH = r"""
+set -e
+mkdir -p "$2" "$(dirname "$1")"
+truncate -s "$3" "$1"
+mkfs.ext4 -q -F "$1"
+mount -o loop,noatime "$1" "$2"
+rmdir "$2/lost+found"
+sync -f "$2"
+"""
+_SHUT_DOWN = """
+import fcntl, os, struct, sys
+folder = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY)
+fcntl.ioctl(folder, 0x8004587D, struct.pack("I", 2))
+"""
+_RESTORE = r"""
+set -e
+umount "$2"
+cp --sparse=always "$1" "$1.cut"
+mv "$1.cut" "$1"
+mount -o loop,noatime "$1" "$2"
+"""
+_DETACH = r"""
+if mountpoint -q "$2"; then umount -l "$2"; fi
+rm -f "$1" "$1.cut"
+"""
+_BYTES = (
+    r'find "$1" -type f -name "*.log" -exec stat -c %s {} + | { s=0; while read -r n; do s=$((s + n)); done; echo $s; }'
+)
+
+
+def missing(node: Node) -> str | None:
+    """None when the node can have such disks, else what it lacks."""
+    return _script(node, _PROBE).strip() or None
+
+
+def attached(node: Node, folder: str) -> bool:
+    """Whether the folder is a disk of ours, with power."""
+    return node.exists(_image(node)) and node.run(["mountpoint", "-q", folder], check=False).returncode == 0
+
+
+def attach(node: Node, folder: str) -> None:
+    """Make the folder an empty disk. Raises CommandFailed."""
+    _script(node, _ATTACH, _image(node), folder, _SIZE)
+
+
+def cut(node: Node, folder: str) -> None:
+    """The power fails: every access to the folder fails from now on, and nothing more reaches the disk."""
+    node.run([node.python, "-I", "-S", "-c", _SHUT_DOWN, folder])
+
+
+def restore(node: Node, folder: str) -> None:
+    """The power is back, with what the disk held at the cut. Nobody may have a file of the folder open."""
+    _script(node, _RESTORE, _image(node), folder)
+
+
+def detach(node: Node, folder: str) -> None:
+    """Take the disk away, whatever state it is in; does nothing where there is none."""
+    _script(node, _DETACH, _image(node), folder)
+
+
+def log_bytes(node: Node, folder: str) -> int:
+    """The size of all segment files together."""
+    return int(_script(node, _BYTES, folder))
+
+
+def _image(node: Node) -> str:
+    return str(PurePosixPath(node.root) / "disk" / "image")
+
+
+def _script(node: Node, script: str, *arguments: str) -> str:
+    done = node.run(["sh", "-c", script, "sh", *arguments], check=False, timeout_s=60.0)
+    if done.returncode != 0:
+        raise CommandFailed(f"node {node.name}: its disk: {done.stderr.strip() or done.returncode}")
+    return done.stdout
