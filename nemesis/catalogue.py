@@ -20,6 +20,7 @@ FAMILIES = Extensions(
         "process": "nemesis.faults.process:FAMILY",
         "partition": "nemesis.faults.partition:FAMILY",
         "clock": "nemesis.faults.clock:FAMILY",
+        "controller": "nemesis.faults.deposed:FAMILY",
         "power": "nemesis.faults.power:FAMILY",
         "files": "nemesis.faults.files:FAMILY",
     },

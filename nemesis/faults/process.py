@@ -89,6 +89,10 @@ class _DownFault(_ProcessFault):
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
         """Signal every target, then wait for each to be gone. Seen only if each was there before and is gone."""
+        return self.begin(view, injection)()
+
+    def begin(self, view: ClusterView, injection: Injection) -> Callable[[], Observation]:
+        """Signal every target; what waits for them to be gone, and says what was seen."""
         pids: dict[str, int | None] = {}
         began = time.monotonic()
         for name in injection.targets:
@@ -97,7 +101,7 @@ class _DownFault(_ProcessFault):
             if pids[name] is not None:
                 view.expect_down(name)
                 node.signal(daemon, self.signal_number)
-        return _all(injection, lambda name: self._gone(view, name, pids[name], began))
+        return lambda: _all(injection, lambda name: self._gone(view, name, pids[name], began))
 
     def _gone(self, view: ClusterView, name: str, pid: int | None, began: float) -> Observation:
         if pid is None:
@@ -150,12 +154,12 @@ class Stop(_DownFault):
     def __init__(self) -> None:
         self._stopping: dict[str, int] = {}
 
-    def start(self, view: ClusterView, injection: Injection) -> Observation:
+    def begin(self, view: ClusterView, injection: Injection) -> Callable[[], Observation]:
         for name in injection.targets:
             pid = view.node(name).pid(view.daemon(name))
             if pid is not None:
                 self._stopping[name] = pid
-        return super().start(view, injection)
+        return super().begin(view, injection)
 
     def _missing(self, view: ClusterView, name: str) -> str | None:
         """A broker without a clean shutdown in its event log died of something else while it was stopping."""

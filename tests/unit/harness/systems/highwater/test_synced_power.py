@@ -25,7 +25,7 @@ GROUP_COMMIT = '"flush.policy" = "group-commit"'
 
 @pytest.mark.parametrize(("settings", "topic"), [("", ""), (GROUP_COMMIT, '"flush.policy" = "interval"')])
 def test_power_failure_that_costs_nothing_needs_group_commit(settings: str, topic: str) -> None:
-    with pytest.raises(PlanError, match="'power-failure' costs acknowledged records unless flush.policy is 'group-co"):
+    with pytest.raises(PlanError, match=r"'power-failure' costs acknowledged records unless flush.policy is 'group-co"):
         check("power-failure", settings, topic)
 
 
