@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from harness.nodes.base import Node
 from nemesis.base import BROKER
 
+_PORT = 9092
+
 
 class BareView:
     """Implements `ClusterView` for nodes without leaders, controller or processes."""
@@ -53,6 +55,10 @@ class BareView:
 
     def daemon(self, node: str) -> str:
         return "zookeeper" if any(node == one.name for one in self.zookeeper_nodes) else BROKER
+
+    def listener(self, node: str) -> tuple[str, int] | None:
+        """As a system's brokers have it; nobody listens here."""
+        return self.node(node).address, _PORT
 
     def event_log(self, node: str) -> str:
         return f"{self.node(node).root}/events.jsonl"

@@ -117,6 +117,10 @@ class ClusterView(Protocol):
         """Name of the system's daemon on that node (`broker`, `zookeeper`)."""
         ...
 
+    def listener(self, node: str) -> tuple[str, int] | None:
+        """Host and port at which that node's broker takes Kafka requests of the harness; None where it takes none."""
+        ...
+
     def event_log(self, node: str) -> str:
         """Path on the node of its broker's event log."""
         ...

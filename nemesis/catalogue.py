@@ -21,6 +21,7 @@ FAMILIES = Extensions(
         "partition": "nemesis.faults.partition:FAMILY",
         "clock": "nemesis.faults.clock:FAMILY",
         "controller": "nemesis.faults.deposed:FAMILY",
+        "membership": "nemesis.faults.membership:FAMILY",
         "power": "nemesis.faults.power:FAMILY",
         "files": "nemesis.faults.files:FAMILY",
     },

@@ -18,6 +18,7 @@ from harness.commands.doctor import Row, State
 from harness.nodes import sandbox
 from harness.nodes.factory import make_nodes
 from harness.systems.coordination import Coordination
+from harness.systems.highwater.configuration import PORT
 from harness.systems.highwater.source import broker_source
 from harness.systems.view import SystemView
 from nemesis.catalogue import available
@@ -70,6 +71,7 @@ def main() -> int:
                 crashed=list,
                 event_log=lambda name: f"/nonexistent/{name}",
                 clock_files=clocks,
+                port=PORT,
             )
             print(json.dumps(available(view)))
         finally:

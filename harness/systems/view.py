@@ -32,6 +32,7 @@ class SystemView:
 
     broker_daemon: name of the daemon on broker nodes. restart, expect_down, crashed, event_log: as the methods of the
     view. clock_files: node → libfaketime's control file, of the nodes whose broker runs under libfaketime.
+    port: at which brokers take Kafka requests of the harness; None where they take none.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class SystemView:
         crashed: Callable[[], Sequence[tuple[str, str]]],
         event_log: Callable[[str], str],
         clock_files: Mapping[str, str],
+        port: int | None = None,
     ) -> None:
         self.broker_nodes: Sequence[Node] = tuple(brokers)
         self.zookeeper_nodes: Sequence[Node] = tuple(zookeepers)
@@ -65,6 +67,7 @@ class SystemView:
         self._crashed = crashed
         self._event_log = event_log
         self._clock_files = clock_files
+        self._port = port
         self.coordinated: Callable[[str], Collection[str]] = lambda kind: ()
         """Groups (`group`) or transactional ids (`transaction`) of the run, as the workload names them."""
 
@@ -125,6 +128,10 @@ class SystemView:
     def daemon(self, node: str) -> str:
         """Name of the daemon on that node."""
         return ZOOKEEPER if self._by_name[node] in self.zookeeper_nodes else self._broker_daemon
+
+    def listener(self, node: str) -> tuple[str, int] | None:
+        """Host and port of that node's broker; None where it takes no Kafka requests."""
+        return None if self._port is None else (self._by_name[node].address, self._port)
 
     def event_log(self, node: str) -> str:
         """Path on the node of its broker's event log."""

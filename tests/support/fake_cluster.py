@@ -132,6 +132,9 @@ class FakeView:
     def daemon(self, node: str) -> str:
         return "zookeeper" if node.startswith("zk") else "broker"
 
+    def listener(self, node: str) -> tuple[str, int] | None:
+        return self.node(node).address, 9092
+
     def event_log(self, node: str) -> str:
         return f"/{node}/events.jsonl"
 

@@ -107,6 +107,7 @@ class HighwaterSystem:
             crashed=self.crashed,
             event_log=lambda name: event_log_path(self._node(name)),
             clock_files=self._clock_files,
+            port=PORT,
         )
 
     @property
