@@ -27,7 +27,7 @@ from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
 from checkers.coverage.compacted import unfit
 from checkers.coverage.drain import drain_gaps
-from checkers.coverage.fault_reach import writes_impossible
+from checkers.coverage.fault_reach import reads_impossible, writes_impossible
 from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons
 from checkers.coverage.queries import (
     around_faults,
@@ -317,6 +317,7 @@ def _coverage(
             reached=reached,
             drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result(), queries.outputs.result()),
             writes_impossible=writes_impossible(info, faults),
+            reads_impossible=reads_impossible(info, faults),
             unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
             faults_asked=info.fault_kinds,
         ),

@@ -65,6 +65,12 @@ def writes_impossible(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
     )
 
 
+def reads_impossible(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
+    """Ids of the faults that left no broker to answer anything."""
+    brokers = {node.name for node in info.brokers}
+    return frozenset(one.fault_id for one in faults if one.stops_process and brokers <= set(one.targets))
+
+
 def _grudge(params_json: str | None) -> Mapping[str, AbstractSet[str]]:
     try:
         grudge = read_params(params_json).get("grudge", {})

@@ -1,15 +1,15 @@
 """What a run must show for a verdict of valid: one that proved little says so (H8 of docs/guarantees.md).
 
 Pure. Two kinds of requirements. *Coverage and evidence*: one fault at least where the run file names any, every fault's
-effect observed and taken back, a load that
-wrote to and read from every partition, a drain from every replica as leader that covered every acknowledged record, the
-same records by the real client, no process that ended by itself. Nothing lowers them; a script, which is a load of its
-own, need not reach every partition. *Counts*: acknowledged records, kinds of faults that caused an election, ISR
-shrinks for lag, expansions, and acknowledged writes and polls of the load before, during and after every fault, and on
-every partition wherever it went on for long enough under no fault. `checks` of the run file may set the first four; a
-scripted run, whose steps are the point, need not write during its faults; nor need anyone while a fault leaves too few
-brokers to acknowledge (checkers/coverage/fault_reach.py), if writes were tried, or after one that ended too late in the
-load (checkers/coverage/recovery.py). Whatever is lower than the defaults stands in the verdict sentence.
+effect observed and taken back, a load that wrote to and read from every partition, a drain from every replica as leader
+that covered every acknowledged record, the same records by the real client, no process that ended by itself. Nothing
+lowers them; a script, which is a load of its own, need not reach every partition. *Counts*: acknowledged records, kinds
+of faults that caused an election, ISR shrinks for lag, expansions, and acknowledged writes and polls of the load
+before, during and after every fault, and on every partition wherever it went on for long enough under no fault.
+`checks` of the run file may set the first four; a scripted run, whose steps are the point, need not write during its
+faults; nor need anyone while a fault leaves too few brokers to acknowledge (checkers/coverage/fault_reach.py), if
+writes were tried, or read while it leaves none, or do either after one that ended too late in the load
+(checkers/coverage/recovery.py). Whatever is lower than the defaults stands in the verdict sentence.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ class Seen:
     """What the drain left open, in sentences."""
     writes_impossible: AbstractSet[int] = frozenset()
     """Ids of the faults under which no write could be acknowledged."""
+    reads_impossible: AbstractSet[int] = frozenset()
+    """Ids of the faults under which no broker ran to answer a poll."""
     unexplained: Sequence[str] = ()
     """What went wrong beside the faults, in sentences."""
     load_gaps: Sequence[str] = ()
@@ -119,6 +121,8 @@ def judge_coverage(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> 
     elif without := sum(not around.w_during and around.fault_id in seen.writes_impossible for around in seen.around):
         lowered["writes_during_faults"] = len(seen.around) - without
     if not scripted:
+        unread = sum(not around.r_during and around.fault_id in seen.reads_impossible for around in seen.around)
+        lowered |= {"polls_during_faults": len(seen.around) - unread} if unread else {}
         lowered |= _lowered_after(seen)
     figures = {
         "acknowledged": seen.acknowledged,
@@ -183,7 +187,7 @@ def _around_gaps(seen: Seen, scripted: bool) -> list[str]:
             ),
             ("acknowledged write after", around.w_after or too_short),
             ("answered poll before", around.r_before),
-            ("answered poll during", around.r_during),
+            ("answered poll during", around.r_during or around.fault_id in seen.reads_impossible),
             ("answered poll after", around.r_after or too_short),
         ):
             if not met:

@@ -45,6 +45,7 @@ _FIGURES = {
     "unknown_sends": "sends without an answer",
     "unseen": "acknowledged records that no poll covered",
     "work_after_faults": "faults after which there was work",
+    "polls_during_faults": "faults during which there were answered polls",
     "writes_during_faults": "faults during which there were writes",
 }
 """`name`, or `checker.name` where a checker means something of its own by it."""

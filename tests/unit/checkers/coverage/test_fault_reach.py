@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
-from checkers.coverage.fault_reach import can_acknowledge
+from checkers.coverage.fault_reach import can_acknowledge, reads_impossible
 from checkers.history.faults import Fault
+from checkers.history.run_info import NodeInfo
 from tests.support.known_faults import effects_of
+from tests.support.run_info import run_info
 
 pytestmark = pytest.mark.guarantee("H8")
 
@@ -93,3 +96,15 @@ def test_can_acknowledge_three_zookeepers_need_two() -> None:
 
     assert with_three(("n1", "zk1"))
     assert not with_three(("n1", "zk1"), ("n1", "zk2"))
+
+
+def test_reads_are_impossible_while_every_broker_is_down_and_under_nothing_else() -> None:
+    nodes = [NodeInfo(name, "zookeeper" if name == "zk1" else "broker", None, 0) for name in EVERYONE]
+    info = run_info(nodes=tuple(nodes))
+    faults = [
+        of_kind("kill", ["n1", "n2", "n3"], None),
+        of_kind("kill", ["n1", "n3"], None),
+        of_kind("isolate", ["n1", "n2", "n3"], None),
+    ]
+    found = reads_impossible(info, [replace(one, fault_id=nth) for nth, one in enumerate(faults)])
+    assert found == {0}

@@ -91,6 +91,15 @@ def test_coverage_needs_a_tried_write_under_a_fault_that_makes_writes_impossible
     assert judge_coverage(seen, scripted=False, checks={}).missing == ["no write tried during fault 2"]
 
 
+def test_coverage_needs_no_poll_under_a_fault_that_leaves_no_broker_and_says_so() -> None:
+    deaf = replace(SEEN.around[1], w_during=True, r_during=False)
+    seen = replace(SEEN, around=[SEEN.around[0], deaf])
+    assert judge_coverage(seen, scripted=False, checks={}).missing == ["no answered poll during fault 2"]
+    result = judge_coverage(replace(seen, reads_impossible=frozenset({2})), scripted=False, checks={})
+    assert result.met
+    assert result.lowered == {"polls_during_faults": 1}
+
+
 def test_coverage_needs_writes_under_any_other_fault() -> None:
     assert judge_coverage(SEEN, scripted=False, checks={}).missing == ["no acknowledged write during fault 2"]
 
