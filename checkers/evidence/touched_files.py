@@ -14,18 +14,20 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.history.faults import DAMAGES_FILES, EFFECTS, partition_of_file
+from checkers.history.faults import CUTS_POWER, DAMAGES_FILES, EFFECTS, partition_of_file
 
 
 @dataclass(frozen=True, slots=True)
 class TouchedFiles:
     """whole: nodes of which any file may have been changed. folders: (node, partition) of which one was. shared: nodes
-    of which a file that is no partition's was, such as a checkpoint of watermarks.
+    of which a file that is no partition's was, such as a checkpoint of watermarks. unsynced: nodes that lost power, and
+    with it what was not on the disk: what was promised to be there is compared all the same.
     """
 
     whole: frozenset[str] = frozenset()
     folders: frozenset[tuple[str, str]] = frozenset()
     shared: frozenset[str] = frozenset()
+    unsynced: frozenset[str] = frozenset()
 
     def spared(self) -> Column:
         """Of a row with `node` and `p`: no fault touched that replica's folder. True where `p` is null, and the node
@@ -40,6 +42,10 @@ class TouchedFiles:
         """Of a row with `node`: no fault touched its files that are no partition's."""
         return ~F.col("node").isin(*sorted(self.whole | self.shared))
 
+    def kept_power(self) -> Column:
+        """Of a row with `node`: what it had written was there when it started again, synced or not."""
+        return ~F.col("node").isin(*sorted(self.unsynced))
+
     def names(self) -> list[str]:
         """What is not compared, for people: `n1`, `hw-0 on n1`."""
         return [*sorted(self.whole), *(f"{p} on {node}" for node, p in sorted(self.folders))]
@@ -52,16 +58,22 @@ def touched_files(marks: DataFrame) -> TouchedFiles:
     """marks: `History.marks`. Few rows: one per fault."""
     strange = F.exists("effects", lambda effect: ~effect.isin(*sorted(EFFECTS)))
     hurts = F.coalesce(F.array_contains("effects", DAMAGES_FILES) | strange, F.lit(True))
-    aimed = marks.where((F.col("kind") == "nemesis") & (F.col("f") == "start") & hurts)
-    return touched_by(aimed.select(F.explode("targets").alias("node"), "file").distinct().collect())
+    cuts = F.coalesce(F.array_contains("effects", CUTS_POWER), F.lit(False))
+    begun = marks.where((F.col("kind") == "nemesis") & (F.col("f") == "start"))
+    aimed = begun.select(F.explode("targets").alias("node"), "file", hurts.alias("hurts"), cuts.alias("cuts"))
+    return touched_by(aimed.where(F.col("hurts") | F.col("cuts")).distinct().collect())
 
 
 def touched_by(faults: Iterable[Any]) -> TouchedFiles:
-    """faults: (node, file) of each, with attributes of these names; file below the broker's data folder, or None."""
-    known = [(one.node, one.file) for one in faults]
+    """faults: (node, file, hurts, cuts) of each, with attributes of these names; file below the broker's data folder,
+    or None; hurts: it may have changed files; cuts: it cut the power.
+    """
+    aimed = list(faults)
+    known = [(one.node, one.file) for one in aimed if one.hurts]
     of_partitions = [(node, partition_of_file(file)) for node, file in known if file is not None]
     return TouchedFiles(
         frozenset(node for node, file in known if file is None),
         frozenset((node, p) for node, p in of_partitions if p is not None),
         frozenset(node for node, p in of_partitions if p is None),
+        frozenset(one.node for one in aimed if one.cuts),
     )

@@ -18,7 +18,8 @@ CUTS_LINKS = "cuts-links"
 NAMES_NO_VICTIM = "names-no-victim"
 SKEWS_CLOCK = "skews-clock"
 DAMAGES_FILES = "damages-files"
-EFFECTS = frozenset({STOPS_PROCESS, CUTS_LINKS, NAMES_NO_VICTIM, SKEWS_CLOCK, DAMAGES_FILES})
+CUTS_POWER = "cuts-power"
+EFFECTS = frozenset({STOPS_PROCESS, CUTS_LINKS, NAMES_NO_VICTIM, SKEWS_CLOCK, DAMAGES_FILES, CUTS_POWER})
 """Effects that a nemesis line may say of its fault. Kinds of faults are known by nothing else here."""
 
 

@@ -6,7 +6,8 @@ that this one had written. A kill may come between a legal cut and its line, so 
 can have cut the log since: nothing below a watermark is cut; a leader cuts nothing; and of what a follower appended in
 its last role its leader cannot say that it diverges. To a role of before, the logs may diverge until something new was
 appended. Brokers that cut their logs to the watermark do so with the role itself (`truncation` of their first line):
-of those no end counts. Whether a fault took the files, `checkers.evidence.touched_files` says.
+of those no end counts, nor of nodes that lost power: what is not synced goes with it, and what was committed stays.
+Whether a fault took the files, or the power, `checkers.evidence.touched_files` says.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ def _lives(evidence: Evidence) -> DataFrame:
     ends = certain | (F.col("e") == "become_follower") | cut | (F.col("e") == "stop_replica")
     lives = sound.groupBy("b", "i", "p").agg(
         F.min("t_ns").alias("began_ns"),
+        F.first("node").alias("node"),
         F.min(F.when(opens, F.struct("s", "t_ns", "leo"))).alias("opened"),
         F.max(F.when(cut & (F.col("to") > F.col("from_leo")), F.col("to"))).alias("anew_at"),
         F.max(F.when(F.col("resets"), F.col("s"))).alias("reset_s"),
@@ -154,7 +156,7 @@ def _lives(evidence: Evidence) -> DataFrame:
         .withColumn(
             "written",
             F.when(
-                F.col("by_epoch") & F.col("last.end").isNotNull(),
+                F.col("by_epoch") & F.col("last.end").isNotNull() & evidence.touched.kept_power(),
                 F.struct(F.col("last.end").alias("end"), F.col("role_le").alias("le")),
             ),
         )

@@ -123,6 +123,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("isr-znode", "bad-proposed"): rises.rose_by_a_proposal,
     ("isr-znode", "bad-proposed-acked"): rises.acknowledged_by_a_proposal,
     ("hw-within-isr", "bad-proposed"): rises.rose_past_a_member,
+    ("truncation", "bad-restart-power"): restarts.watermark_lost_with_the_power,
+    ("truncation", "ok-restart-end-unheard-of"): restarts.last_batch_lost_by_an_unheard_of_fault,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.golden.white_logs import end_forgotten
 from tests.golden.white_parts import last_event, put_after
 from tests.support.judging import Case
 from tests.support.known_faults import said_of
@@ -91,6 +92,18 @@ def last_batch_lost_beside_damage(case: Case) -> None:
 
 
 def last_batch_lost_with_the_power(case: Case) -> None:
-    """A fault of a kind that no checker knows."""
+    """It was not synced."""
     opened = _last_batch(case, 0)
-    _hit(case, opened, fault="power-failure", family="power", effects=["loses-what-was-not-flushed"])
+    _hit(case, opened, fault="power-failure", **said_of("power-failure"))
+
+
+def watermark_lost_with_the_power(case: Case) -> None:
+    """What was committed is gone as well."""
+    end_forgotten(case)
+    _hit(case, last_event(case, e="recovered"), fault="power-failure", **said_of("power-failure"))
+
+
+def last_batch_lost_by_an_unheard_of_fault(case: Case) -> None:
+    """A fault whose effect no checker knows."""
+    opened = _last_batch(case, 0)
+    _hit(case, opened, fault="flood", family="weather", effects=["wets-disks"])

@@ -10,8 +10,8 @@ from checkers.history.faults import partition_of_file
 pytestmark = pytest.mark.guarantee("V2")
 
 
-def hit(node: str, file: str | None) -> SimpleNamespace:
-    return SimpleNamespace(node=node, file=file)
+def hit(node: str, file: str | None, *, hurts: bool = True, cuts: bool = False) -> SimpleNamespace:
+    return SimpleNamespace(node=node, file=file, hurts=hurts, cuts=cuts)
 
 
 def test_file_of_a_partition_touches_that_replica_alone() -> None:
@@ -30,6 +30,12 @@ def test_fault_that_names_no_file_may_have_touched_all_of_its_node() -> None:
     touched = touched_by([hit("n3", None), hit("n1", "hw-0/00000000000000000000.log")])
     assert touched.whole == {"n3"}
     assert touched.names() == ["n3", "hw-0 on n1"]
+
+
+def test_power_that_is_cut_touches_no_file_and_is_known() -> None:
+    touched = touched_by([hit("n1", None, hurts=False, cuts=True), hit("n2", None, cuts=True)])
+    assert touched == TouchedFiles(whole=frozenset({"n2"}), unsynced=frozenset({"n1", "n2"}))
+    assert touched.names() == ["n2"]
 
 
 def test_no_fault_touches_nothing() -> None:
