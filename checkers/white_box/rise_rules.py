@@ -33,11 +33,11 @@ def _by_a_role(roles: DataFrame) -> DataFrame:
         HW_WITHIN_ISR,
         F.col("hw") > F.coalesce("was_hw", F.lit(0)),
         text(
-            "{e} in epoch {le} with high watermark {h}; it was {w} just before (?: no line says)",
+            "{e} in epoch {le} with high watermark {h}; it was {w} just before",
             e=F.col("e"),
             le=F.col("le"),
             h=F.col("hw"),
-            w=F.col("was_hw"),
+            w=F.coalesce(F.col("was_hw").cast("string"), F.lit("not known")),
         ),
         F.col("hw"),
         kind=F.when(F.col("was_hw").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
@@ -68,12 +68,11 @@ def _below_min_isr(evidence: Evidence) -> DataFrame:
     short = F.coalesce(F.size("committed") < least, F.lit(False)) & before_copy
     untold = F.col("committed").isNull() & before_copy
     rose = text(
-        "high watermark {h} while the ISR was {i}, by version {v} in ZooKeeper {c} (?: it has no such version), with "
-        "min.insync.replicas {m}",
+        "high watermark {h} by ISR {i}; of version {v} ZooKeeper's log has {c}, with min.insync.replicas {m}",
         h=F.col("hw"),
         i=F.col("isr"),
         v=F.col("was_pe"),
-        c=F.col("committed"),
+        c=F.coalesce(F.col("committed").cast("string"), F.lit("nothing")),
         m=F.lit(least),
     )
     return apply_rules(
