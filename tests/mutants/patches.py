@@ -1,9 +1,11 @@
 """Planted bugs: what each one is, and a copy of the broker that has it.
 
 A mutant is a TOML file in this folder: `mistake` (one sentence), `finds` (checkers, one of which at least must fire),
-`run` (the run file that brings the bug out), and edits (`file`, `old`, `new`). `old` must occur exactly once in its
-file: a patch that no longer fits the broker is an error, never a silent no-op. So is a broker with compiled modules,
-which would run instead of the sources that were patched.
+`run` (the run file that brings the bug out), and edits (`file`, `old`, `new`). `mix` names the run file of
+`examples/runs` whose random faults come near the bug, where the one for the run's workload does not; it is empty where
+none does. A bug that takes a fault which no run has names a `test` instead, which must fail on it.
+`old` must occur exactly once in its file: a patch that no longer fits the broker is an error, never a silent no-op. So
+is a broker with compiled modules, which would run instead of the sources that were patched.
 `python -m tests.mutants.patches NAME FOLDER` makes the copy; `[system] source = "FOLDER"` in a run file runs it.
 """
 
@@ -19,6 +21,11 @@ from harness.nodes.compiled import compiled_modules
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+MIXES = ROOT / "examples" / "runs"
+
+_TEXTS_AND_LISTS = {"mistake": str, "finds": list, "run": str, "mix": str, "test": str, "edit": list}
+_FORMS = ({"mistake", "edit", "finds", "run"}, {"mistake", "edit", "test"})
+"""Of keys: a mutant that runs find, and one that a test finds."""
 
 
 class PatchDoesNotApply(Exception):
@@ -36,40 +43,66 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One planted bug. run: absolute path of its run file."""
+    """One planted bug, that a run file brings out. run: absolute path. mix: the same, "" for none, None where the
+    file does not say.
+    """
 
     name: str
     mistake: str
     finds: tuple[str, ...]
     run: Path
     edits: tuple[Edit, ...]
+    mix: str | None = None
 
 
-def load(path: Path) -> Mutant:
+@dataclass(frozen=True, slots=True)
+class FoundByTest:
+    """One planted bug that a test finds. test: its id, relative to `tests`."""
+
+    name: str
+    mistake: str
+    test: str
+    edits: tuple[Edit, ...]
+
+
+def load(path: Path) -> Mutant | FoundByTest:
     """Read a mutant's file. Raises ValueError, naming file and key, for what is not in the form above."""
     values = tomllib.loads(path.read_text(encoding="utf-8"))
-    wanted = {"mistake": str, "finds": list, "run": str, "edit": list}
-    for key in values.keys() ^ wanted.keys():
-        raise ValueError(
-            f"{path}: {key}: {'unknown key' if key in values else 'missing'}; keys are {', '.join(wanted)}"
-        )
-    for key, kind in wanted.items():
-        if not isinstance(values[key], kind) or not values[key]:
-            raise ValueError(f"{path}: {key}: {values[key]!r} is not a non-empty {kind.__name__}")
+    for key in values.keys() - _TEXTS_AND_LISTS.keys():
+        raise ValueError(f"{path}: {key}: unknown key; keys are {', '.join(_TEXTS_AND_LISTS)}")
+    for key, value in values.items():
+        kind = _TEXTS_AND_LISTS[key]
+        if not isinstance(value, kind) or not (value or key == "mix"):
+            raise ValueError(f"{path}: {key}: {value!r} is not a non-empty {kind.__name__}")
+    if values.keys() - {"mix"} not in _FORMS or values.keys() >= {"mix", "test"}:
+        raise ValueError(f"{path}: {', '.join(values)}: beside mistake and edit it has either finds and run, or test")
     edits = []
     for number, edit in enumerate(values["edit"]):
         if edit.keys() != {"file", "old", "new"}:
             raise ValueError(f"{path}: edit {number}: its keys are {sorted(edit)}; they must be file, old, new")
         edits.append(Edit(**edit))
-    return Mutant(path.stem, values["mistake"], tuple(values["finds"]), (HERE / values["run"]).resolve(), tuple(edits))
+    if "test" in values:
+        return FoundByTest(path.stem, values["mistake"], values["test"], tuple(edits))
+    run = (HERE / values["run"]).resolve()
+    return Mutant(path.stem, values["mistake"], tuple(values["finds"]), run, tuple(edits), values.get("mix"))
 
 
-def mutants() -> list[Mutant]:
+def planted() -> list[Mutant | FoundByTest]:
     """All of this folder, by name."""
     return [load(path) for path in sorted(HERE.glob("*.toml"))]
 
 
-def apply(mutant: Mutant, target: Path, source: Path = ROOT) -> None:
+def mutants() -> list[Mutant]:
+    """Those that runs find."""
+    return [one for one in planted() if isinstance(one, Mutant)]
+
+
+def found_by_tests() -> list[FoundByTest]:
+    """Those that tests find."""
+    return [one for one in planted() if isinstance(one, FoundByTest)]
+
+
+def apply(mutant: Mutant | FoundByTest, target: Path, source: Path = ROOT) -> None:
     """Copy the `broker` package of `source` into `target`, with the mutant's edits. Raises PatchDoesNotApply."""
     compiled = compiled_modules(source / "broker")
     if compiled:

@@ -9,13 +9,26 @@ import pytest
 from checkers.verdicts.catalogue import BY_NAME
 from harness.runs.run_files import load as load_plan
 from tests.mutants.lab import with_source
-from tests.mutants.patches import HERE, ROOT, Edit, Mutant, PatchDoesNotApply, apply, mutants
+from tests.mutants.patches import (
+    HERE,
+    ROOT,
+    Edit,
+    FoundByTest,
+    Mutant,
+    PatchDoesNotApply,
+    apply,
+    found_by_tests,
+    load,
+    mutants,
+    planted,
+)
 
+PLANTED = pytest.mark.parametrize("mutant", planted(), ids=lambda mutant: mutant.name)
 MUTANTS = pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
 
 
-@MUTANTS
-def test_patch_of_a_mutant_applies_and_changes_what_it_names(mutant: Mutant, tmp_path: Path) -> None:
+@PLANTED
+def test_patch_of_a_mutant_applies_and_changes_what_it_names(mutant: Mutant | FoundByTest, tmp_path: Path) -> None:
     apply(mutant, tmp_path)
     edited = {edit.file for edit in mutant.edits}
     for path in sorted((tmp_path / "broker").rglob("*.py")):
@@ -38,6 +51,31 @@ def test_mutant_runs_a_run_file_with_its_own_source(mutant: Mutant, tmp_path: Pa
     mutated.write_text(with_source(mutant.run.read_text(), tmp_path))
     plan = load_plan(mutated)
     assert plan.system.source == str(tmp_path)
+
+
+def test_what_finds_a_mutant_outside_of_the_lab_is_a_test_that_is_there() -> None:
+    assert found_by_tests()
+    for mutant in found_by_tests():
+        file, _, name = mutant.test.partition("::")
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('mistake = "x"\nedit = [{}]', "either finds and run, or test"),
+        ('mistake = "x"\nedit = [{}]\ntest = "a::b"\nmix = "demo"', "either finds and run, or test"),
+        ('mistake = "x"\nedit = [{}]\nfinds = ["a"]\nrun = "r"\ntest = "a::b"', "either finds and run, or test"),
+        ('mistake = "x"\nedit = [{}]\nfinds = []\nrun = "r"', "finds: .* is not a non-empty list"),
+        ('mistake = "x"\nedit = [{file = "a"}]\ntest = "a::b"', "edit 0: its keys are"),
+        ('mistakes = "x"', "mistakes: unknown key"),
+    ],
+)
+def test_mutant_in_another_form_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=says):
+        load(file)
 
 
 def test_every_run_file_of_the_mutants_is_used() -> None:
