@@ -19,7 +19,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled check unit quick nightly bench bench-quick compiled wheel wheel-compiled guarantees doctor heal clean python
+.PHONY: help demo test test-compiled check unit quick nightly detection bench bench-quick compiled wheel wheel-compiled guarantees doctor heal clean python
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -74,6 +74,10 @@ nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, the long tests, 
 		echo "the broker compiled:"; $(MAKE) --no-print-directory test-compiled ARGS=-q; compiled=$$?; \
 		echo "mutants of the core:"; $(BIN)/python -m tools.mutation --at-least 60; mutants=$$?; \
 		for code in $$runs $$tests $$compiled; do [ $$code -eq 0 ] || exit $$code; done; exit $$mutants
+
+detection: $(VENV)/.dev ## How surely and how soon planted bugs are found (docs/detection.md); resumable, ARGS='--minutes 60'
+	@$(BIN)/python -m harness.tools.install --for test
+	$(BIN)/python -m tests.mutants.measure $(ARGS)
 
 # What is measured is what `make wheel-compiled` packs; ARGS='--source .' measures the sources as they are.
 bench: compiled ## Our broker beside Apache Kafka, every row (100 minutes); tables in benchmarks/results/

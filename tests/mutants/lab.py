@@ -39,7 +39,8 @@ class LabRun:
 
     @property
     def name(self) -> str:
-        return f"{self.mutant.name if self.mutant else 'unmutated'}-{self.file.stem}-{self.seed}"
+        where = self.file.parent.parent.name
+        return f"{self.mutant.name if self.mutant else 'unmutated'}-{where}-{self.file.stem}-{self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,10 @@ class Judged:
 class Lab:
     """All runs of a test session. `close` ends those that are under way."""
 
-    def __init__(self, folder: Path, spark: SparkSession) -> None:
+    def __init__(self, folder: Path, spark: SparkSession, at_once: int = AT_ONCE) -> None:
         self._folder = folder
         self._spark = spark
-        self._pool = ThreadPoolExecutor(AT_ONCE)
+        self._pool = ThreadPoolExecutor(at_once)
         self._runs: dict[LabRun, Future[Recorded]] = {}
         self._judged: dict[LabRun, Judged] = {}
         self._lock = threading.Lock()

@@ -1,0 +1,145 @@
+"""What was measured of detection: which runs found a planted bug, by what, how soon, and the table that says so.
+
+Pure. Decides what counts as found, which measurements still hold, and what the table shows; must not know how a run is
+made. A bug is found by a run in which one of the checkers that its file names says invalid. The time to find is that of
+the earliest event that completes a finding's proof, in s from the run's start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median_high
+from typing import Any, Literal
+
+By = Literal["script", "mix"]
+BEGIN, END = "<!-- measured: make detection -->", "<!-- /measured -->"
+BROKE_OFF = "broke off"
+"""In place of a verdict: a run that did not come to its end, and whose history proves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One run to be made. by: the mutant's own run file, or a random mix. run: the run file's name. text: a digest of
+    the mutant's and the run file's text: a measurement of others says nothing of these.
+    """
+
+    mutant: str
+    by: By
+    run: str
+    seed: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run that was made. found: of the checkers that the mutant names; others: the rest that said invalid.
+    first_s: None where nothing was found, or no finding says when.
+    """
+
+    wanted: Wanted
+    verdict: str
+    found: tuple[str, ...]
+    others: tuple[str, ...]
+    first_s: float | None
+
+
+def measured(wanted: Wanted, finds: Collection[str], results: Mapping[str, Any]) -> Measured:
+    """What a judged run says. results: of results.json."""
+    checkers: Mapping[str, Mapping[str, Any]] = results["checkers"]
+    invalid = {name for name, one in checkers.items() if one["verdict"] == "invalid"}
+    found = tuple(sorted(invalid & set(finds)))
+    return Measured(
+        wanted,
+        str(results["verdict"]),
+        found,
+        tuple(sorted(invalid - set(finds))),
+        first_s([witness for name in found for witness in checkers[name]["witnesses"]]),
+    )
+
+
+def first_s(witnesses: Iterable[Mapping[str, Any]]) -> float | None:
+    """When the earliest of these findings was complete."""
+    invalid = [one for one in witnesses if one["kind"] == "invalid"]
+    times = [
+        end for one in invalid if (end := one["to_ns"] if one["to_ns"] is not None else one["from_ns"]) is not None
+    ]
+    return round(min(times) / 1e9, 1) if times else None
+
+
+def to_line(one: Measured) -> str:
+    """One line of JSON, without its end."""
+    return json.dumps(asdict(one), sort_keys=True)
+
+
+def from_lines(text: str) -> list[Measured]:
+    """What `to_line` wrote; a last line without its end, of a measurement that was killed, is left out.
+
+    Raises ValueError, with the line's number, for any other line that cannot be read.
+    """
+    found = []
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        try:
+            values = json.loads(line)
+            wanted = Wanted(**values.pop("wanted"))
+            found.append(Measured(wanted, **(values | {name: tuple(values[name]) for name in ("found", "others")})))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"line {number} is no measurement: {error}") from error
+    return found
+
+
+def whole_lines(text: str) -> str:
+    """The text up to its last line end: what new lines can be put behind."""
+    return text[: text.rfind("\n") + 1]
+
+
+def due(wanted: Sequence[Wanted], done: Iterable[Measured]) -> list[Wanted]:
+    """Those that were not made yet, in their order."""
+    made = {one.wanted for one in done}
+    return [one for one in wanted if one not in made]
+
+
+def table(wanted: Sequence[Wanted], done: Iterable[Measured], tests: Mapping[str, str]) -> str:
+    """Markdown: a row per mutant, of the measurements that `wanted` names. tests: mutant → the test that finds it."""
+    of: dict[tuple[str, By], list[Measured]] = {}
+    by_wanted = {one.wanted: one for one in done}
+    for one in wanted:
+        if one in by_wanted:
+            of.setdefault((one.mutant, one.by), []).append(by_wanted[one])
+    mixes = {one.mutant: one.run for one in wanted if one.by == "mix"}
+    lines = [
+        "| planted bug | script: found | median, worst s | by | random mix | found | median, worst s | by |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for mutant in sorted({one.mutant for one in wanted} | tests.keys()):
+        if mutant in tests:
+            lines.append(f"| `{mutant}` | by a test: `{tests[mutant]}` | | | – | | | |")
+            continue
+        script, mix = of.get((mutant, "script"), []), of.get((mutant, "mix"), [])
+        name = f"`{mixes[mutant]}`" if mutant in mixes else "none comes near"
+        lines.append(f"| `{mutant}` | {_cells(script)} | {name} | {_cells(mix)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(runs: Sequence[Measured]) -> str:
+    if not runs:
+        return "– | | "
+    found = [one for one in runs if one.found]
+    times = sorted(one.first_s for one in found if one.first_s is not None)
+    took = f"{median_high(times):.0f}, {times[-1]:.0f}" if times else ""
+    counts = Counter(name for one in runs for name in one.found)
+    by = ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    broken = sum(one.verdict == BROKE_OFF for one in runs)
+    ended = f", {broken} {BROKE_OFF}" if broken else ""
+    return f"{len(found)} of {len(runs)}{ended} | {took} | {by}"
+
+
+def with_table(page: str, rows: str) -> str:
+    """The page with these rows between its marks. Raises ValueError for one without them."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no {BEGIN} … {END}")
+    return f"{before}{BEGIN}\n\n{rows}\n{END}{after}"
