@@ -57,7 +57,7 @@ def log_rules(evidence: Evidence) -> Family:
                 _along_a_log(judged),
                 _across_replicas(evidence, judged, judged_marks),
                 _held_by_members(evidence, judged),
-                *_epoch_files(judged_files, judged),
+                *_epoch_files(judged_files, judged, may_be_emptied=evidence.expiry is not None),
             ]
         ),
         union(
@@ -83,8 +83,11 @@ def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, wanted: Column
     those are.
 
     The broker's event log is newer than its checkpoint, which lags and may not be there yet. Only lines from before the
-    drain count: the files were copied after it began, so that they hold at least what those lines are about.
+    drain count: the files were copied after it began, so that they hold at least what those lines are about. A replica
+    that was told to go, as one is that was moved elsewhere, is none of these.
     """
+    gone = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
+    left = evidence.events.where(gone).groupBy("node", "p").agg(F.max("t_ns").alias("left_ns"))
     drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
     began = drains.groupBy("p").agg(F.min("invoke_ns").alias("drain_ns"))
     logged = (
@@ -92,7 +95,10 @@ def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, wanted: Column
         .join(F.broadcast(began), on="p", how="inner")
         .where(F.col("t_ns") < F.col("drain_ns"))
         .groupBy("node", "p")
-        .agg(F.max_by("hw", F.struct("t_ns", "s")).alias("logged"))
+        .agg(F.max_by("hw", F.struct("t_ns", "s")).alias("logged"), F.max("t_ns").alias("logged_ns"))
+        .join(F.broadcast(left), on=["node", "p"], how="left")
+        .where(F.col("left_ns").isNull() | (F.col("left_ns") < F.col("logged_ns")))
+        .select("node", "p", "logged")
     )
     kept = checkpoints.where(F.col("kind") == "high-watermark").groupBy("node", "p").agg(F.max("offset").alias("kept"))
     return (
@@ -299,7 +305,9 @@ def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:
     )
 
 
-def _epoch_files(checkpoints: DataFrame, batches: DataFrame) -> list[DataFrame]:
+def _epoch_files(checkpoints: DataFrame, batches: DataFrame, *, may_be_emptied: bool) -> list[DataFrame]:
+    """may_be_emptied: retention can have deleted all batches of a log, whose end no file's content says then."""
+    end = F.col("leo") if may_be_emptied else F.coalesce("leo", F.lit(0))
     order = Window.partitionBy("node", "p").orderBy("position")
     ends = batches.groupBy("node", "p").agg((F.max("last") + 1).alias("leo"))
     rows = (
@@ -313,7 +321,7 @@ def _epoch_files(checkpoints: DataFrame, batches: DataFrame) -> list[DataFrame]:
         EPOCH_CACHE,
         (F.col("epoch") <= F.col("before.epoch"))
         | (F.col("offset") <= F.col("before.offset"))
-        | (F.col("offset") > F.coalesce("leo", F.lit(0))),
+        | (F.col("offset") > end),
         text(
             "{n}, {p}: epoch {e} starts at {o}, after epoch {be} at {bo}; the log ends at {l}",
             n=F.col("node"),
