@@ -203,8 +203,11 @@ def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Cas
 
 def _info(cases: Mapping[str, Case], *, unclean: bool) -> RunInfo:
     nodes = sorted({(e["node"], e["b"]) for case in cases.values() for e in case.tables.get("events", ())})
+    starts = [e["min_isr"] for case in cases.values() for e in case.tables.get("events", ()) if e["e"] == "start"]
     return run_info(
         partitions=tuple(f"{topic}-{n}" for topic, case in cases.items() for n in range(case.partitions)),
+        # A run has one minimum: where unclean leaders write alone, the least of its models'.
+        min_insync_replicas=min(starts) if unclean and starts else run_info().min_insync_replicas,
         unclean=unclean,
         nodes=tuple(NodeInfo(name, "broker", broker, 0) for name, broker in nodes),
     )

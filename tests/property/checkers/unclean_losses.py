@@ -140,7 +140,7 @@ def _sent_back_later(case: Case) -> None:
 UNCLEAN: dict[str, tuple[Callable[[Case], None], set[str]]] = {
     "as-it-went": (_as_it_went, set()),
     "bytes-differ": (_bytes_differ, {"log-matching"}),
-    "isr-empty": (_isr_empty, {"isr-znode"}),
+    "isr-empty": (_isr_empty, {"isr-znode", "hw-within-isr"}),
     "lost-before": (_lost_before, {"vanished-read"}),
     "lost-later": (_never_read_later, {"lost-write"}),
     "gone-later": (_read_and_gone_later, {"vanished-read"}),
