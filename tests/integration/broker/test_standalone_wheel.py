@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def _lab_says_what_it_lacks(highwater: Path, tmp_path: Path) -> None:
         assert refused.stderr.endswith("get them with: pip install 'highwater[lab]'\n")
     found = run("doctor")
     assert (found.returncode, found.stderr) == (1, "")
-    assert "\nPython packages       missing  missing: pyspark, " in found.stdout
+    assert re.search(r"\nPython packages +missing  missing: pyspark, ", found.stdout), found.stdout
     assert "\nfault: kill" in found.stdout
     assert "\nPython packages: pip install 'highwater[lab]'\n" in found.stdout
 
