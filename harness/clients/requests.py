@@ -108,9 +108,14 @@ def produce_one(
     deadline_ns: int,
 ) -> Produced:
     """One batch with one record for each value. timeout_ms: how long the broker may wait for the ISR."""
-    records = [NewRecord(None, encode_value(value, topic, partition, record_bytes)) for value in values]
-    batch = encode_batch(records, timestamps=time.time_ns() // 1_000_000)
+    batch = batch_of(values, topic, partition, record_bytes)
     return produce_batch(connection, topic, partition, batch, acks=acks, timeout_ms=timeout_ms, deadline_ns=deadline_ns)
+
+
+def batch_of(values: Sequence[int], topic: str, partition: int, record_bytes: int) -> bytes:
+    """A record for each value, stamped now."""
+    records = [NewRecord(None, encode_value(value, topic, partition, record_bytes)) for value in values]
+    return encode_batch(records, timestamps=time.time_ns() // 1_000_000)
 
 
 def produce_batch(
@@ -125,18 +130,48 @@ def produce_batch(
     transactional_id: str | None = None,
 ) -> Produced:
     """A batch as it is: who sends it again sends the same bytes."""
+    return produce_several(
+        connection,
+        topic,
+        {partition: batch},
+        acks=acks,
+        timeout_ms=timeout_ms,
+        deadline_ns=deadline_ns,
+        transactional_id=transactional_id,
+    )[partition]
+
+
+def produce_several(
+    connection: Connection,
+    topic: str,
+    batches: Mapping[int, bytes],
+    *,
+    acks: int,
+    timeout_ms: int,
+    deadline_ns: int,
+    transactional_id: str | None = None,
+) -> Mapping[int, Produced]:
+    """How each came out, by partition. batches: partition → its batch, in the order in which the request has them.
+
+    timeout_ms: how long the broker may wait for the ISR. Raises ClientError when there is no response that can be read,
+    of any of them.
+    """
     request = produce.ProduceRequest(
-        transactional_id, acks, timeout_ms, [produce.ProducePartition(topic, partition, memoryview(batch))]
+        transactional_id,
+        acks,
+        timeout_ms,
+        [produce.ProducePartition(topic, partition, memoryview(batch)) for partition, batch in batches.items()],
     )
     body = produce.encode_request(PRODUCE_VERSION, request)
     if acks == 0:
-        return Produced(None, -1, connection.send_only(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns))
+        at_ns = connection.send_only(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
+        return {partition: Produced(None, -1, at_ns) for partition in batches}
     received = connection.exchange(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
     response = decoded(connection, received, lambda: produce.decode_response(PRODUCE_VERSION, received.body))
-    return produced(connection, response, topic, partition, received.at_ns)
+    return {partition: _produced(connection, response, topic, partition, received.at_ns) for partition in batches}
 
 
-def produced(
+def _produced(
     connection: Connection, response: produce.ProduceResponse, topic: str, partition: int, at_ns: int
 ) -> Produced:
     """What a response says of one partition's batch. Raises ClientError where it says nothing that can be."""

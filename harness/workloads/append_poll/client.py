@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from random import Random
 
 from harness.clients.connection import ClientError, Connection
-from harness.clients.fetch import fetch_one, poll_fields
+from harness.clients.fetch import Polled, fetch_one
 from harness.clients.requests import EARLIEST, LATEST, list_offset, produce_one
 from harness.clients.router import CONNECT_TIMEOUT_NS, Cluster, Leader, Router
 from harness.operations import outcomes
 from harness.operations.generator import Op
 from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll import completions
 
 POLL_BYTES = 64 * 1024
 RESPONSE_GRACE_MS = 250
@@ -200,8 +201,7 @@ class AppendPollClient:
         )
         if produced.error is None and invocation.fields["sentinel"]:
             self._shared.sentinels[partition] = produced.base_offset
-        fields = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
-        return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, fields)
+        return completions.of_send(produced)
 
     def _poll(self, connection: Connection, invocation: Invocation) -> Completion:
         topic, partition = invocation.home
@@ -216,30 +216,31 @@ class AppendPollClient:
             max_bytes=_number(invocation, "max_bytes"),
             deadline_ns=self._deadline_ns(),
         )
-        if polled.error is not None:
-            if polled.error == "OFFSET_OUT_OF_RANGE":
-                self._positions[partition] = self._shared.log_starts.get(partition, 0)
-            return Completion(outcomes.read_outcome(polled.error), polled.at_ns, polled.error)
-        self._positions[partition] = polled.next_position
-        self._shared.high_watermarks[partition] = polled.hw
-        self._shared.log_starts[partition] = max(0, polled.log_start)
-        return Completion("ok", polled.at_ns, None, poll_fields(polled))
+        return self._polled(partition, polled)
+
+    def _polled(self, partition: int, polled: Polled) -> Completion:
+        """Take in what came of one partition."""
+        if polled.error is None:
+            self._positions[partition] = polled.next_position
+            self._shared.high_watermarks[partition] = polled.hw
+            self._shared.log_starts[partition] = max(0, polled.log_start)
+        elif polled.error == "OFFSET_OUT_OF_RANGE":
+            self._positions[partition] = self._shared.log_starts.get(partition, 0)
+        return completions.of_poll(polled)
 
     def _list_offsets(self, connection: Connection, invocation: Invocation) -> Completion:
         topic, partition = invocation.home
+        timestamp = _number(invocation, "timestamp")
         listed = list_offset(
             connection,
             topic,
             partition,
-            timestamp=_number(invocation, "timestamp"),
+            timestamp=timestamp,
             isolation=_number(invocation, "isolation"),
             leader_epoch=_number(invocation, "leader_epoch"),
             deadline_ns=self._deadline_ns(),
         )
-        if listed.error is not None:
-            return Completion(outcomes.read_outcome(listed.error), listed.at_ns, listed.error)
-        fields = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
-        return Completion("ok", listed.at_ns, None, fields)
+        return completions.of_list_offsets(listed, timestamp)
 
     def close(self) -> None:
         """Save leaders and positions for the thread's next process, and close every connection."""

@@ -23,6 +23,7 @@ from harness.clients.router import Cluster, Leader
 from harness.operations import outcomes
 from harness.operations.history import History
 from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll import completions
 
 Reader = Literal["wire", "confluent"]
 POLL_BYTES = 1 << 20
@@ -193,8 +194,7 @@ class Drain:
             raise self._failed(index, invocation, error.error, error.at_ns) from None
         if listed.error is not None:
             raise self._failed(index, invocation, listed.error, listed.at_ns)
-        response = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
-        self._history.complete(index, invocation, Completion("ok", listed.at_ns, None, response))
+        self._history.complete(index, invocation, completions.of_list_offsets(listed, EARLIEST))
         return listed.offset
 
     def _poll_wire(self, connection: Connection, attempt: _Attempt, position: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ script or this load. Invariant: while some partition responds, it gets requests,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from harness.operations.generator import (
@@ -127,19 +128,27 @@ def threads_of(workload: WorkloadPlan) -> int:
 
 def load(plan: Plan) -> Generator:
     """The operations of the main phase: sends and polls mixed by their threads' share, at the plan's rate."""
+    rng, records = Rng(plan.seed_drawn), plan.workload.records_per_send
+    paced = mixed(
+        plan, rng, lambda spread: Sends(rng.split(1), spread, records), lambda spread: Polls(rng.split(2), spread)
+    )
+    return TimeLimit(int(plan.workload.time_limit_s * 1e9), paced)
+
+
+def mixed(
+    plan: Plan, rng: Rng, sends: Callable[[Spread], Generator], reads: Callable[[Spread], Generator]
+) -> Generator:
+    """What threads that send and threads that read do, by their share, at the plan's rate, without an end."""
     workload, partitions = plan.workload, plan.topic.partitions
-    rng = Rng(plan.seed_drawn)
     parts: list[Generator] = []
     weights: list[int] = []
     if workload.producers:
-        parts.append(Sends(rng.split(1), Spread(0, workload.producers, partitions), workload.records_per_send))
+        parts.append(sends(Spread(0, workload.producers, partitions)))
         weights.append(workload.producers)
     if workload.consumers:
-        parts.append(Polls(rng.split(2), Spread(workload.producers, threads_of(workload), partitions)))
+        parts.append(reads(Spread(workload.producers, threads_of(workload), partitions)))
         weights.append(workload.consumers)
-    mixed = Mix(rng.split(3), tuple(parts), tuple(weights))
-    paced = Stagger(rng.split(4), 1e9 / workload.rate, mixed)
-    return TimeLimit(int(workload.time_limit_s * 1e9), paced)
+    return Stagger(rng.split(4), 1e9 / workload.rate, Mix(rng.split(3), tuple(parts), tuple(weights)))
 
 
 def final_sends(plan: Plan, again: int = 0) -> Generator:

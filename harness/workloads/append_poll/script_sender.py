@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from harness.clients.admin import Admin
 from harness.clients.connection import ClientError, Connection
-from harness.clients.fetch import fetch_one, poll_fields
+from harness.clients.fetch import fetch_one
 from harness.clients.requests import EARLIEST, LATEST, PartitionState, list_offset, produce_one
 from harness.operations import outcomes
 from harness.operations.history import History
 from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll import completions
 from harness.workloads.append_poll.client import POLL_BYTES, RESPONSE_GRACE_MS
 from harness.workloads.base import ScriptedEnd, ScriptedPoll, ScriptedSend
 
@@ -77,8 +78,7 @@ class WireScriptSender:
                 timeout_ms=self._timeout_ms,
                 deadline_ns=self._deadline_ns(),
             )
-            response = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
-            return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, response)
+            return completions.of_send(produced)
 
         fields: dict[str, object] = {"values": list(values), "acks": acks, "sentinel": False}
         done = self._carry_out("send", partition, target, fields, produce)
@@ -102,10 +102,9 @@ class WireScriptSender:
                 max_bytes=POLL_BYTES,
                 deadline_ns=self._deadline_ns(),
             )
-            if polled.error is not None:
-                return Completion(outcomes.read_outcome(polled.error), polled.at_ns, polled.error)
-            records.extend(value for _, value, _, _ in polled.records)
-            return Completion("ok", polled.at_ns, None, poll_fields(polled))
+            if polled.error is None:
+                records.extend(value for _, value, _, _ in polled.records)
+            return completions.of_poll(polled)
 
         fields: dict[str, object] = {
             "position": position,
@@ -136,10 +135,7 @@ class WireScriptSender:
                 leader_epoch=target.epoch,
                 deadline_ns=self._deadline_ns(),
             )
-            if listed.error is not None:
-                return Completion(outcomes.read_outcome(listed.error), listed.at_ns, listed.error)
-            response = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
-            return Completion("ok", listed.at_ns, None, response)
+            return completions.of_list_offsets(listed, timestamp)
 
         fields: dict[str, object] = {"timestamp": timestamp, "isolation": 0, "leader_epoch": target.epoch}
         done = self._carry_out("list_offsets", partition, target, fields, look_up)

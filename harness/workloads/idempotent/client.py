@@ -20,6 +20,7 @@ from harness.clients.values import encode_value
 from harness.operations import outcomes
 from harness.operations.generator import Op
 from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll import completions
 from harness.workloads.append_poll.client import RESPONSE_GRACE_MS, AppendPollClient, ProcessSettings, Shared
 from harness.workloads.idempotent.producer import Identity, Request
 
@@ -133,8 +134,7 @@ class IdempotentClient:
             timeout_ms=self._settings.request_timeout_ms,
             deadline_ns=self._deadline_ns(),
         )
-        fields = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
-        return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, fields)
+        return completions.of_send(produced)
 
     def _batch(self, invocation: Invocation, request: Request) -> bytes:
         topic, partition = invocation.home

@@ -12,17 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from random import Random
 
-from broker.wire.records import NewRecord, encode_batch
 from harness.clients.connection import Connection
-from harness.clients.fetch import Polled, poll_fields
 from harness.clients.fetch_session import FetchSession, Wanted
-from harness.clients.produce_several import produce_several
-from harness.clients.requests import Produced, list_offset
-from harness.clients.values import encode_value
-from harness.operations import outcomes
+from harness.clients.requests import batch_of, produce_several
 from harness.operations.generator import Op
 from harness.operations.interpreter import OpRecorder
 from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll import completions
 from harness.workloads.append_poll.client import POLL_BYTES, AppendPollClient, ProcessSettings, Shared
 from harness.workloads.wide.generators import LOOKUP, Sending
 
@@ -132,16 +128,13 @@ class WideClient(AppendPollClient):
             timeout_ms=self._settings.request_timeout_ms,
             deadline_ns=self._deadline_ns(),
         )
-        self._results = {partition: _sent(result) for partition, result in produced.items()}
+        self._results = {partition: completions.of_send(result) for partition, result in produced.items()}
         return self._results[invocation.home[1]]
 
     def _batch(self, invocation: Invocation) -> bytes:
-        topic, partition = invocation.home
         values = invocation.fields["values"]
         assert isinstance(values, list)
-        size = self._settings.record_bytes
-        records = [NewRecord(None, encode_value(value, topic, partition, size)) for value in values]
-        return encode_batch(records, timestamps=time.time_ns() // 1_000_000)
+        return batch_of(values, *invocation.home, self._settings.record_bytes)
 
     def _poll(self, connection: Connection, invocation: Invocation) -> Completion:
         if self._sessions is None:
@@ -159,46 +152,6 @@ class WideClient(AppendPollClient):
         )
         self._results = {partition: self._polled(partition, result) for partition, result in polled.items()}
         return self._results[invocation.home[1]]
-
-    def _polled(self, partition: int, polled: Polled) -> Completion:
-        if polled.error is not None:
-            if polled.error == "OFFSET_OUT_OF_RANGE":
-                self._positions[partition] = self._shared.log_starts.get(partition, 0)
-            return Completion(outcomes.read_outcome(polled.error), polled.at_ns, polled.error)
-        self._positions[partition] = polled.next_position
-        self._shared.high_watermarks[partition] = polled.hw
-        self._shared.log_starts[partition] = max(0, polled.log_start)
-        return Completion("ok", polled.at_ns, None, poll_fields(polled))
-
-    def _list_offsets(self, connection: Connection, invocation: Invocation) -> Completion:
-        timestamp, epoch = invocation.fields["timestamp"], invocation.fields["leader_epoch"]
-        assert isinstance(timestamp, int)
-        assert isinstance(epoch, int)
-        if timestamp < 0:
-            return super()._list_offsets(connection, invocation)
-        topic, partition = invocation.home
-        listed = list_offset(
-            connection,
-            topic,
-            partition,
-            timestamp=timestamp,
-            isolation=self._isolation,
-            leader_epoch=epoch,
-            deadline_ns=self._deadline_ns(),
-        )
-        if listed.error is not None:
-            return Completion(outcomes.read_outcome(listed.error), listed.at_ns, listed.error)
-        fields = {
-            "offset": listed.offset,
-            "leader_epoch_answered": listed.leader_epoch,
-            "timestamp_answered": listed.timestamp,
-        }
-        return Completion("ok", listed.at_ns, None, fields)
-
-
-def _sent(produced: Produced) -> Completion:
-    fields = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
-    return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, fields)
 
 
 def _wanted(poll: Invocation) -> Wanted:

@@ -13,15 +13,13 @@ from harness.operations.generator import (
     Completed,
     Context,
     Generator,
-    Mix,
     Op,
     Pending,
     Rng,
-    Stagger,
     TimeLimit,
 )
 from harness.plan.plan import Plan
-from harness.workloads.append_poll.generators import Polls, Spread, threads_of
+from harness.workloads.append_poll.generators import Polls, Spread, mixed
 from harness.workloads.wide.options import Options
 
 LOOKUP = "lookup"
@@ -121,19 +119,13 @@ class Spells:
 
 def load(plan: Plan, options: Options) -> Generator:
     """The operations of the main phase: sends and reads by their threads' share, at the plan's rate while busy."""
-    workload, partitions = plan.workload, plan.topic.partitions
-    rng = Rng(plan.seed_drawn)
-    parts: list[Generator] = []
-    weights: list[int] = []
-    if workload.producers:
-        spread = Spread(0, workload.producers, partitions)
-        parts.append(WideSends(rng.split(1), spread, workload.records_per_send, options))
-        weights.append(workload.producers)
-    if workload.consumers:
-        spread = Spread(workload.producers, threads_of(workload), partitions)
-        parts.append(WideReads(rng.split(5), options.lookups, Polls(rng.split(2), spread)))
-        weights.append(workload.consumers)
-    paced: Generator = Stagger(rng.split(4), 1e9 / workload.rate, Mix(rng.split(3), tuple(parts), tuple(weights)))
+    rng, records = Rng(plan.seed_drawn), plan.workload.records_per_send
+    paced = mixed(
+        plan,
+        rng,
+        lambda spread: WideSends(rng.split(1), spread, records, options),
+        lambda spread: WideReads(rng.split(5), options.lookups, Polls(rng.split(2), spread)),
+    )
     if options.idle_s:
         paced = Spells(int(options.busy_s * 1e9), int(options.idle_s * 1e9), paced)
-    return TimeLimit(int(workload.time_limit_s * 1e9), paced)
+    return TimeLimit(int(plan.workload.time_limit_s * 1e9), paced)
