@@ -37,6 +37,14 @@ class Step:
     stops: bool = False
 
 
+_ORDER = {"fault": 0, "healed": 1, "isr": 2, "election": 3, "send": 4, "append": 5, "copy": 6, "commit": 7}
+
+
+def causal(step: Step) -> tuple[float, int]:
+    """What steps are sorted by: their time, and at one instant a cause before what it leads to."""
+    return step.at_s, _ORDER.get(step.kind, len(_ORDER))
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """The record that a story is about; None where the finding names none. names: value → the script's name for it.

@@ -14,14 +14,12 @@ from typing import Any
 from harness.report import background
 from harness.report.curves import Timeline
 from harness.report.model import fault_name
-from harness.report.steps import Step, Subject, of_operation
+from harness.report.steps import Step, Subject, causal, of_operation
 from harness.report.words import broker_names, value_name
 
 MOST_STEPS = 40
 """Of one story: more than that nobody reads. Changes of the in-sync set are left out first, then other surroundings."""
 _KINDS = ("invalid", "unknown", "allowed")
-_ORDER = {"fault": 0, "healed": 1, "isr": 2, "election": 3, "send": 4, "append": 5, "copy": 6, "commit": 7}
-"""Of steps at one instant: a cause before what it leads to."""
 _LEFT_OUT_FIRST = (("isr",), ("election", "healed"), ("fault",), ("copy", "commit", "append", "cut"))
 _BEFORE_S = 1.0
 """So long before the first operation a story begins: what led to it is often shortly before."""
@@ -168,7 +166,7 @@ def _shortened(own: Sequence[Step], around: Sequence[Step]) -> tuple[list[Step],
             droppable.sort(key=lambda step: min((abs(step.at_s - t) for t in times), default=step.at_s), reverse=True)
             dropped = droppable[:surplus]
             kept = [step for step in kept if step not in dropped]
-    kept.sort(key=lambda step: (step.at_s, _ORDER.get(step.kind, len(_ORDER))))
+    kept.sort(key=causal)
     most = kept[:MOST_STEPS] if len(own) <= MOST_STEPS else [*kept[: MOST_STEPS // 2], *kept[-MOST_STEPS // 2 :]]
     return most, len(own) + len(around) - len(most)
 

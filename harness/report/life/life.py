@@ -16,14 +16,12 @@ from harness.report import background
 from harness.report.life.events import Replica
 from harness.report.life.files import Line, RunFiles
 from harness.report.life.holdings import Holding, holding
-from harness.report.steps import Step, Subject, of_operation
+from harness.report.steps import Step, Subject, causal, of_operation
 from harness.report.words import broker_names, listed, value_name
 
 _AROUND_S = 1.0
 _FAULT_NEAR_S = 15.0
 """Beginnings and ends of faults count that are so near to something that decided the record's life."""
-_ORDER = {"fault": 0, "healed": 1, "isr": 2, "election": 3, "send": 4, "append": 5, "copy": 6, "commit": 7, "ack": 8}
-"""Of steps at one instant: a cause before what it leads to."""
 _DECIDES = frozenset({"send", "append", "copy", "commit", "ack", "cut", "refused", "silence"})
 
 
@@ -70,7 +68,7 @@ def life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: Ma
         offset=offset,
         title=f"{p}, offset {offset}: {said}",
         values=tuple(sorted(values)),
-        steps=tuple(sorted(steps, key=lambda step: (step.at_s, _ORDER.get(step.kind, 9)))),
+        steps=tuple(sorted(steps, key=causal)),
         holdings=holdings,
         missing=tuple(missing),
     )
