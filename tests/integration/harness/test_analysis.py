@@ -39,6 +39,9 @@ def checkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
+    # Bytecode is taken for that of its source by second and size: a body of the same length, written within one second,
+    # would not be run.
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     # `python -m` puts the current folder first.
     monkeypatch.chdir(tmp_path)
 
