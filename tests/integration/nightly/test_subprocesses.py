@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.nightly.jobs import Job
+from harness.nightly.runner import Subprocesses
+from harness.runs.store import create, write_json
+from harness.runs.trouble import INFRASTRUCTURE, LAB, SIGNAL
+from tests.support.wait import eventually
+
+pytestmark = pytest.mark.guarantee("H7")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"), [(None, "no run was recorded"), ("valid", "results.json says valid"), ("invalid", "")]
+)
+def test_exit_code_without_results_of_the_same_verdict_is_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str | None, said: str
+) -> None:
+    """Python itself ends with 1 where a program cannot be started, which would be taken for invalid."""
+
+    store = create(tmp_path / "store", "a")
+    if verdict is not None:
+        write_json(store.results, {"verdict": verdict, "sentence": "It is.", "checkers": {}})
+    monkeypatch.setattr(sys, "executable", program(tmp_path, "echo run: $PWD" if verdict else "true", "exit 1"))
+    monkeypatch.chdir(store.path)
+    result = Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    assert result.exit_code == (1 if verdict == "invalid" else 255)
+    assert said in result.sentence
+    assert result.trouble == (None if verdict == "invalid" else LAB)
+
+
+def program(folder: Path, *lines: str) -> str:
+    """A shell script in the place of Python, which takes its arguments for `highwater test`."""
+    path = folder / "program"
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "trouble", "said"),
+    [
+        (["kill -KILL $$"], INFRASTRUCTURE, "exit code -9"),
+        (["echo no nodes >&2", "exit 255"], INFRASTRUCTURE, "no nodes"),
+        (["echo wrong >&2", "exit 254"], LAB, "wrong"),
+        (["kill -TERM $$"], SIGNAL, "exit code -15"),
+    ],
+)
+def test_run_without_a_verdict_says_whose_trouble_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], trouble: str, said: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", program(tmp_path, *lines))
+    result = Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    assert (result.trouble, result.run_dir) == (trouble, None)
+    assert said in result.sentence
+
+
+def test_killed_run_is_found_by_its_seed_and_says_itself_whose_trouble_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two lanes write below one store: a run that was killed did not say where it stands."""
+    runs = tmp_path / "store" / "a"
+    make = [f"mkdir -p {runs}/{seed} && echo '{{\"seed\": {seed}}}' > {runs}/{seed}/run.json" for seed in (6, 7, 8)]
+    monkeypatch.setattr(sys, "executable", program(tmp_path, *make, "kill -KILL $$"))
+    result = Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    assert result.run_dir == str(runs / "7")
+    (runs / "7" / "run.json").write_text('{"seed": 7, "trouble": "system"}')
+    monkeypatch.setattr(sys, "executable", program(tmp_path, f"echo run: {runs}/7", "exit 255"))
+    assert Subprocesses(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path).trouble == "system"
+
+
+def test_runs_under_way_are_ended_as_by_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = tmp_path / "began"
+    script = tmp_path / "run"
+    # Not in the shell's language: where SIGINT was ignored from the start, as in a job in the background, it stays so.
+    script.write_text(
+        f"#!{sys.executable}\n"
+        "import pathlib, signal, sys\n"
+        "def end(*_):\n    print('ended', flush=True)\n    sys.exit(255)\n"
+        "signal.signal(signal.SIGINT, end)\n"
+        f"pathlib.Path({str(began)!r}).touch()\n"
+        "while True:\n    signal.pause()\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    runner = Subprocesses(None)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(runner, Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+        eventually(began.exists, "the run begins")
+        runner.end()
+        assert running.result(timeout=30).sentence == "ended"
+    assert runner(Job("a.toml", "a", "d", 8, "valid"), tmp_path).trouble == SIGNAL
