@@ -17,11 +17,10 @@ from broker.wire.control_records import ABORT, control_type
 from broker.wire.errors import error_name
 from broker.wire.messages import fetch, fetch_response
 from broker.wire.messages.fetch_response import AbortedTransaction
-from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import BatchHeader, CorruptBatch, check_crc, is_cut_off, read_header
 from broker.wire.records import decode_records
-from harness.clients.connection import Connection
-from harness.clients.responses import malformed
+from harness.clients.connection import Connection, Response
+from harness.clients.responses import decoded, malformed
 from harness.clients.values import parse_record
 
 FETCH_VERSION = 12
@@ -68,16 +67,18 @@ def fetch_one(
     )
     body = fetch.encode_request(FETCH_VERSION, request)
     received = connection.exchange(ApiKey.FETCH, FETCH_VERSION, body, deadline_ns)
-    try:
-        response = fetch_response.decode_response(FETCH_VERSION, received.body)
-    except MalformedFrame as error:
-        raise malformed(connection, str(error)) from None
+    response = decoded_fetch(connection, received)
     if response.error:
         return Polled(error_name(response.error), position, -1, -1, -1, [], received.at_ns)
     for result in response.results:
         if (result.topic, result.partition) == (topic, partition):
             return polled(connection, result, position, isolation, received.at_ns)
     raise malformed(connection, f"no response for {topic}-{partition}")
+
+
+def decoded_fetch(connection: Connection, received: Response) -> fetch_response.FetchResponse:
+    """The response to a Fetch of FETCH_VERSION. Raises ClientError when it cannot be read."""
+    return decoded(connection, received, lambda: fetch_response.decode_response(FETCH_VERSION, received.body))
 
 
 def polled(

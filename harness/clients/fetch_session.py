@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 from broker.wire.api import ApiKey
 from broker.wire.errors import error_name
-from broker.wire.messages import fetch, fetch_response
-from broker.wire.primitives import MalformedFrame
+from broker.wire.messages import fetch
 from harness.clients.connection import ClientError, Connection
-from harness.clients.fetch import FETCH_VERSION, Polled, polled
+from harness.clients.fetch import FETCH_VERSION, Polled, decoded_fetch, polled
 from harness.clients.responses import malformed
 
 _EPOCH_MAX = 2**31 - 1
@@ -108,10 +107,7 @@ class FetchSession:
         went_on = self.incremental
         body = fetch.encode_request(FETCH_VERSION, request)
         received = connection.exchange(ApiKey.FETCH, FETCH_VERSION, body, deadline_ns)
-        try:
-            response = fetch_response.decode_response(FETCH_VERSION, received.body)
-        except MalformedFrame as error:
-            raise malformed(connection, str(error)) from None
+        response = decoded_fetch(connection, received)
         if response.error:
             self._begin_anew()
             return Polled(error_name(response.error), -1, -1, -1, -1, [], received.at_ns)
