@@ -42,6 +42,9 @@ def add_to(commands: Commands) -> None:
     nightly.add_argument("--out", type=Path, default=Path("nightly"), metavar="DIR", help="history, runs, pages")
     nightly.add_argument("--resume", action="store_true", help="go on with the last night, unless it is complete")
     nightly.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
+    nightly.add_argument(
+        "--leave-out", action="append", default=[], metavar="AXIS=VALUE", help="of the matrix, such as nodes=docker"
+    )
     nightly.add_argument("--minutes", type=float, metavar="M", help="start nothing that would end later")
     nightly.add_argument("--lanes", type=int, metavar="N", help="runs at a time; default: one for two cores")
     nightly.add_argument("--retries", type=int, metavar="N", help="of a run whose nodes failed; default: 1")
@@ -60,7 +63,7 @@ def _nightly(options: argparse.Namespace) -> int:
     from harness.nightly.sources import read
 
     _check(options)
-    due = read(options.files, options.out)
+    due = read(options.files, options.out, options.leave_out)
     given = {name: value for name in _GIVEN if (value := getattr(options, name)) is not None}
     night = replace(due.night, **given)
     if night.seeds is None:

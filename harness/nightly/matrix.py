@@ -57,8 +57,11 @@ def is_matrix(path: Path, text: str) -> bool:
     return "axis" in parse(str(path), text)[1]
 
 
-def parse_matrix(path: Path, text: str) -> tuple[Night, list[Cell]]:
-    """Raises PlanError with file, line, key, value found and what is allowed; reads the run files that values name."""
+def parse_matrix(path: Path, text: str, without: Sequence[str] = ()) -> tuple[Night, list[Cell]]:
+    """without: `axis=value`, left out besides what the file leaves out.
+
+    Raises PlanError with file, line, key, value found and what is allowed; reads the run files that values name.
+    """
     source, values = parse(str(path), text)
     top = Table(source, (), values)
     night = Night(
@@ -77,6 +80,7 @@ def parse_matrix(path: Path, text: str) -> tuple[Night, list[Cell]]:
     _no_file(base)
     axes = _axes(top.table("axis"))
     leave_out = [_left_out(table, axes) for table in top.tables("leave_out")]
+    leave_out += [_without(each, path, axes) for each in without]
     top.finish()
     cells = []
     for combination in itertools.product(*axes.values()):
@@ -132,6 +136,20 @@ def _left_out(table: Table, axes: Mapping[str, Mapping[str, Table]]) -> dict[str
     if not rule:
         raise table.source.error(table.path, "names no axis, and would leave everything out")
     return rule
+
+
+def _without(given: str, path: Path, axes: Mapping[str, Mapping[str, Table]]) -> dict[str, Sequence[str]]:
+    """The rule that leaves one value of one axis out."""
+    axis, separator, value = given.partition("=")
+    if not separator:
+        raise PlanError(f"--leave-out: {given!r} is not AXIS=VALUE, such as nodes=docker")
+    if axis not in axes:
+        known = ", ".join(axes)
+        raise PlanError(f"--leave-out {given}: {path} has no axis {axis!r}{did_you_mean(axis, list(axes))}: {known}")
+    if value not in axes[axis]:
+        hint = did_you_mean(value, list(axes[axis]))
+        raise PlanError(f"--leave-out {given}: {value!r} is none of {', '.join(axes[axis])}{hint}")
+    return {axis: [value]}
 
 
 def _cell(

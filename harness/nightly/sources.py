@@ -33,9 +33,9 @@ class Due:
         return [replace(job, seed=seed) for seed in range(first_seed, first_seed + seeds) for job in self.once]
 
 
-def read(files: Sequence[Path], out: Path) -> Due:
-    """Run files, folders of them, and at most one matrix file, whose cells are written below `out`. Raises PlanError
-    for what cannot be used.
+def read(files: Sequence[Path], out: Path, without: Sequence[str] = ()) -> Due:
+    """Run files, folders of them, and at most one matrix file, whose cells are written below `out`, but for those of
+    `without` (`axis=value`). Raises PlanError for what cannot be used.
     """
     night: Night | None = None
     jobs: list[Job] = []
@@ -46,8 +46,10 @@ def read(files: Sequence[Path], out: Path) -> Due:
             continue
         if night is not None:
             raise PlanError(f"{path}: a second matrix file; a night has one")
-        night, cells = parse_matrix(path, text)
+        night, cells = parse_matrix(path, text, without)
         jobs.extend(_cell_job(path, cell, out / "cells") for cell in cells)
+    if night is None and without:
+        raise PlanError(f"--leave-out {without[0]}: there are axes in a matrix file alone, and none is given")
     return Due(night or Night(), jobs)
 
 

@@ -82,6 +82,14 @@ def test_matrix_of_the_example_can_be_used_whole(tmp_path: Path) -> None:
     assert {job.cell["faults"] for job in due.once} == {"all", "processes", "network", "clocks"}
 
 
+@pytest.mark.parametrize("name", ["image", "cron job"])
+def test_image_runs_nothing_on_nodes_that_it_cannot_make(name: str, tmp_path: Path) -> None:
+    """The image has no engine of containers, and a night in which such runs fail never ends with 0."""
+    options = parser().parse_args(commands()[name])
+    due = read([ROOT / file for file in options.files], tmp_path, options.leave_out)
+    assert {job.cell["nodes"] for job in due.once} == {"local"}
+
+
 def test_matrix_of_what_is_seldom_reached_can_be_used_whole(tmp_path: Path) -> None:
     due = {job.name: job for job in read([EXAMPLES / "reach.toml"], tmp_path).once}
     assert len(due) == 9

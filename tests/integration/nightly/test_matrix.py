@@ -62,3 +62,27 @@ def test_matrix_takes_the_expectation_of_the_file_that_it_begins_with(files: Pat
     path = matrix(files.parent, '[axis.workload.x]\nfile = "runs/b.toml"\n')
     assert nights([path], files.parent / "out", Runner({("x", 1): 1}), Settings(1)) == 0
     assert nights([path], files.parent / "out", Runner(), Settings(1)) == 1
+
+
+def test_value_that_the_command_line_leaves_out_is_in_no_run(tmp_path: Path) -> None:
+    due = read([matrix(tmp_path)], tmp_path / "out", ["faults=none"])
+    assert [job.name for job in due.once] == ["light-network", "heavy-network"]
+
+
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [
+        (["faults"], "--leave-out: 'faults' is not AXIS=VALUE, such as nodes=docker"),
+        (["fault=none"], r"--leave-out fault=none: .*matrix.toml has no axis 'fault' \(did you mean faults\?\)"),
+        (["faults=nothing"], "--leave-out faults=nothing: 'nothing' is none of none, network"),
+        (["load=light", "load=heavy"], "leaves nothing: every combination of the axes is left out"),
+    ],
+)
+def test_what_cannot_be_left_out_is_refused(tmp_path: Path, without: list[str], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        read([matrix(tmp_path)], tmp_path / "out", without)
+
+
+def test_nothing_can_be_left_out_of_run_files(files: Path) -> None:
+    with pytest.raises(PlanError, match="--leave-out nodes=docker: there are axes in a matrix file alone"):
+        read([files], files.parent / "out", ["nodes=docker"])
