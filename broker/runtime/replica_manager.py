@@ -96,7 +96,7 @@ class ReplicaManager:
         )
         self.isr_manager = IsrManager(self.replicas, loop, event_log, alter_partition, settings.replica_lag_time_max_ms)
         self.appender = Appender(self.replicas, loop, event_log, wall_ms)
-        self.delete_records = DeleteRecordsHandler(self.replicas, loop, log_store, self._on_log_start)
+        self.delete_records = DeleteRecordsHandler(self.replicas, loop, log_store, self.on_log_start)
         self.appender.verifies_transactions = settings.transactions.verification
         self.gate = TransactionGate(self.replicas, loop, settings.transactions.verification)
         self.produce = ProduceHandler(self.replicas, self.appender, self.gate)
@@ -322,7 +322,8 @@ class ReplicaManager:
     def _on_follower_flushed(self, replica: Replica) -> None:
         self.fetchers.on_flushed(replica)
 
-    def _on_log_start(self, replica: Replica) -> None:
+    def on_log_start(self, replica: Replica) -> None:
+        """Its log begins later than before: by retention, on request, or because its leader's does."""
         self.fetch.on_log_start(replica)
 
     def on_log_dir_failed(self, failure: LogDirFailed) -> None:

@@ -286,9 +286,13 @@ class DataPlane:
 
     def _apply_retention(self) -> None:
         assert self.manager is not None
-        replicas = self.manager.replicas.by_partition.values()
-        high_watermarks = {r.topic_partition: r.high_watermark for r in replicas if not r.offline}
+        sound = [replica for replica in self.manager.replicas.by_partition.values() if not replica.offline]
+        starts = [replica.log.log_start_offset for replica in sound]
+        high_watermarks = {replica.topic_partition: replica.high_watermark for replica in sound}
         self.store.delete_old_segments(time.time_ns() / 1e6, high_watermarks, self._on_damage)
+        for replica, before in zip(sound, starts, strict=True):
+            if replica.log.log_start_offset > before:
+                self.manager.on_log_start(replica)
 
     def _on_damage(self, damage: CorruptLog) -> None:
         replica = self.manager.replicas.by_partition.get(damage.topic_partition) if self.manager is not None else None

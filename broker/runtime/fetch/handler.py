@@ -204,8 +204,10 @@ class FetchHandler:
 
     def on_log_start(self, replica: Replica) -> None:
         """The log now begins later: followers get a response at once, because a DeleteRecords request may wait until
-        their logs begin there too.
+        their logs begin there too. Consumers learn it by their next response.
         """
+        for session in self._consumers.of(replica.topic_partition):
+            _note(session, replica)
         for session in self._followers.of(replica.topic_partition):
             _note(session, replica)
             if session.wait is not None:

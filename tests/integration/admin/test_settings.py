@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
+from broker.wire.list_offsets_timestamps import EARLIEST
+from harness.clients.connection import Address, Connection
+from harness.clients.fetch_session import FetchSession, Wanted
+from harness.clients.requests import list_offset
 from tests.integration.admin.asking import (
     GAP_MAX_S,
     SETTINGS,
@@ -50,11 +55,49 @@ def test_segments_and_retention_follow_the_topic_on_every_broker(cluster: Cluste
         return all(count > 3 for count in segments(cluster, "rolled"))
 
     wait_until(rolls, lambda: f"several segments each, are {segments(cluster, 'rolled')}")
-    set_config(cluster, ResourceType.TOPIC, "rolled", retention_bytes="60000")
+    with idle_consumer(cluster, "rolled") as starts:
+        assert [starts() for _ in range(3)] == [(0, 0)] * 3
+        set_config(cluster, ResourceType.TOPIC, "rolled", retention_bytes="60000")
+
+        def both_know() -> bool:
+            listed, told = starts()
+            assert told >= listed, "a session leaves a partition out of which nothing has changed"
+            return told > 0
+
+        wait_until(both_know, "the log begins later, for a consumer to whom nothing else is sent, too")
     wait_until(
         lambda: all(count <= 4 for count in segments(cluster, "rolled")),
         lambda: f"few segments each, are {segments(cluster, 'rolled')}",
     )
+
+
+@contextmanager
+def idle_consumer(cluster: Cluster, topic: str) -> Iterator[Callable[[], tuple[int, int]]]:
+    """Asks where partition 0 begins: (by ListOffsets, by the request after that in a fetch session, at the end)."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})
+    end = int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
+    consumer.close()
+    host, port = cluster.brokers[1].address.rsplit(":", 1)
+    connection = Connection(Address(host, int(port)), "idle")
+    session = FetchSession(topic)
+
+    def starts() -> tuple[int, int]:
+        deadline_ns = time.monotonic_ns() + 10_000_000_000
+        connection.connect(deadline_ns)
+        listed = list_offset(
+            connection, topic, 0, timestamp=EARLIEST, isolation=0, leader_epoch=-1, deadline_ns=deadline_ns
+        )
+        assert listed.error is None
+        polled = session.poll(
+            connection, {0: Wanted(end, -1)}, isolation=0, max_wait_ms=0, max_bytes=1000, deadline_ns=deadline_ns
+        )[0]
+        assert (polled.error, polled.records) == (None, [])
+        return listed.offset, polled.log_start
+
+    try:
+        yield starts
+    finally:
+        connection.close()
 
 
 def test_default_of_all_brokers_follows_too_but_for_topics_with_their_own(cluster: Cluster) -> None:

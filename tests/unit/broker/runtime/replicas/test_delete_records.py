@@ -14,6 +14,7 @@ from broker.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from tests.support.client_fetch import answer_of, fetch_request, position
 from tests.support.memory_cluster import MemoryCluster, fetched
 from tests.support.memory_node import TOPIC, FakeSlot
 
@@ -57,6 +58,20 @@ def test_delete_gets_its_response_once_every_replica_begins_there(cluster: Memor
     result = fetched(cluster.fetch(1, 3))
     assert result is not None
     assert result.error == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_consumer_that_waits_at_the_end_learns_by_its_session_that_the_log_begins_later(cluster: MemoryCluster) -> None:
+    first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(10)]))
+    assert [result.log_start_offset for result in first.results] == [0]
+    session = first.session_id
+    waits = fetch_request(cluster, max_wait_ms=500, session_id=session, session_epoch=1)
+    delete(cluster, 4)
+    cluster.settle()
+    assert waits.response is None, "there is nothing to read"
+    cluster.advance(500)
+    assert [result.log_start_offset for result in answer_of(waits).results] == [4]
+    third = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=session, session_epoch=2))
+    assert third.results == [], "it was said"
 
 
 def test_delete_to_minus_one_means_the_high_watermark(cluster: MemoryCluster) -> None:
