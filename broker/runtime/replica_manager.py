@@ -22,6 +22,7 @@ from broker.runtime.fetch.handler import FetchHandler
 from broker.runtime.fetch.offset_requests import OffsetsHandler
 from broker.runtime.follower.fetcher_manager import Peers, ReplicaFetcherManager
 from broker.runtime.follower.response_processor import ResponseProcessor
+from broker.runtime.metadata.obeyed_epoch import ObeyedEpoch
 from broker.runtime.ports import LogStore, Loop, Timer
 from broker.runtime.produce.describe_producers import DescribeProducersHandler
 from broker.runtime.produce.handler import ProduceHandler
@@ -71,11 +72,12 @@ class ReplicaManager:
         session_deadline_ms: Callable[[], float] = lambda: math.inf,
         *,
         wall_ms: Callable[[], int],
+        obeyed: ObeyedEpoch | None = None,
     ) -> None:
         """broker_epoch: czxid of this broker's registration. on_log_failure: a replica went offline for it.
 
         session_deadline_ms: when, by the loop's clock, that registration may be over. wall_ms: ms since 1970, for
-        timestamps of records and nothing else.
+        timestamps of records and nothing else. obeyed: shared with who takes UpdateMetadata.
         """
         self.settings = settings
         self._loop = loop
@@ -128,7 +130,7 @@ class ReplicaManager:
                 self.fetch.on_high_watermark,
             ),
         )
-        self.controller_fence = ControllerFence(broker_epoch, loop.now_ms)
+        self.controller_fence = ControllerFence(broker_epoch, loop.now_ms, obeyed)
         self._resignation = Resignation(
             self.appender, self.delete_records, self.fetchers, self.write, self._on_role_change
         )

@@ -37,6 +37,7 @@ from broker.runtime.lifecycle.registration import BrokerRegistration, SessionCha
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
 from broker.runtime.metadata.handlers import MetadataHandlers
+from broker.runtime.metadata.obeyed_epoch import ObeyedEpoch
 from broker.runtime.metadata.topic_configs import TopicConfigCache, gate
 from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.ports import Loop, Peer
@@ -135,6 +136,7 @@ class ControlPlane:
         self._attempt_ms = min(float(self.settings.controller_socket_timeout_ms), _CONTROLLER_ATTEMPT_MAX_MS)
         store = ZkTopicStore(self.client, self.broker_id)
         admin_store = ZkAdminStore(self.client)
+        self.obeyed = ObeyedEpoch(emit)
         self._build_caches(store, admin_store, advertised[0].listener)
         self._build_controller(store, emit, on_unfit)
         self._build_registration(advertised, on_registered, on_fenced, on_unfit)
@@ -154,6 +156,7 @@ class ControlPlane:
             lambda: self.registration.broker_epoch,
             self.configs.overrides,
             self.configs.forget,
+            self.obeyed,
         )
 
     def _build_controller(self, store: ZkTopicStore, emit: Emit | None, on_unfit: Callable[[Exception], None]) -> None:

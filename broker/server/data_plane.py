@@ -151,6 +151,7 @@ class DataPlane:
             self._on_log_failure,
             control.registration.session_deadline_ms,
             wall_ms=lambda: time.time_ns() // 1_000_000,
+            obeyed=control.obeyed,
         )
         self._cleanable = CleanableReplicas(manager.replicas, self.store.moving.is_moving)
         self.moves = ReplicaMoves(

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.core.admin import topic_names
-from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
+from broker.core.replication.fencing import check_broker_epoch
 from broker.model.ids import BrokerId, Epoch
 from broker.model.repeats import Repeats
 from broker.runtime.metadata.deleted_topic_ids import KEPT, DeletedTopicIds
+from broker.runtime.metadata.obeyed_epoch import ObeyedEpoch
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
 
@@ -74,8 +75,13 @@ class MetadataCache:
         broker_epoch: Callable[[], int],
         overrides: Callable[[str], Mapping[str, str]],
         forget_overrides: Callable[[str], None],
+        obeyed: ObeyedEpoch | None = None,
     ) -> None:
-        """listener: whose addresses clients and brokers are given. broker_epoch: of this broker's registration."""
+        """listener: whose addresses clients and brokers are given. broker_epoch: of this broker's registration.
+
+        obeyed: shared with who takes LeaderAndIsr and StopReplica.
+        """
+        self._obeyed = obeyed or ObeyedEpoch()
         self.cluster_id = cluster_id
         self.listener = listener
         self.brokers: dict[BrokerId, KnownBroker] = {}
@@ -124,7 +130,7 @@ class MetadataCache:
 
     def update(self, request: UpdateMetadataRequest) -> ErrorCode:
         """Apply an UpdateMetadata; returns why it is refused, NONE where it is applied."""
-        error = check_controller_epoch(request.controller_epoch, self.controller_epoch)
+        error = self._obeyed.check(request.controller_epoch)
         if error is ErrorCode.NONE:
             error = check_broker_epoch(request.broker_epoch, self._broker_epoch())
         if error is not ErrorCode.NONE:
@@ -139,6 +145,7 @@ class MetadataCache:
             self._names.clear()
         self.controller_id = request.controller_id
         self.controller_epoch = request.controller_epoch
+        self._obeyed.obey(request.controller_epoch)
         self._updated_epoch = request.broker_epoch
         self.brokers = {
             broker.id: KnownBroker(

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
+from broker.core.replication.fencing import check_broker_epoch
 from broker.model.repeats import Repeats
 from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
+from broker.runtime.metadata.obeyed_epoch import ObeyedEpoch
 from broker.wire.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -19,8 +20,11 @@ logger = logging.getLogger(__name__)
 class ControllerFence:
     """Remembers the newest controller epoch, and which topic ids that controller has deleted."""
 
-    def __init__(self, broker_epoch: Callable[[], int], now_ms: Callable[[], float]) -> None:
-        """broker_epoch: czxid of this broker's registration."""
+    def __init__(
+        self, broker_epoch: Callable[[], int], now_ms: Callable[[], float], obeyed: ObeyedEpoch | None = None
+    ) -> None:
+        """broker_epoch: czxid of this broker's registration. obeyed: shared with who takes UpdateMetadata."""
+        self._obeyed = obeyed or ObeyedEpoch()
         self._broker_epoch = broker_epoch
         self._repeats = Repeats(now_ms)
         self._controller_epoch = -1
@@ -28,7 +32,7 @@ class ControllerFence:
 
     def check(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """The error for a request of an old controller, or for another registration; NONE remembers the epoch."""
-        error = check_controller_epoch(controller_epoch, self._controller_epoch)
+        error = self._obeyed.check(controller_epoch)
         if error is not ErrorCode.NONE:
             self._warn(f"request of controller epoch {controller_epoch}", error, "a newer controller is known")
             return error
@@ -40,6 +44,7 @@ class ControllerFence:
         if controller_epoch > self._controller_epoch:
             self.deleted_topic_ids.clear()
         self._controller_epoch = controller_epoch
+        self._obeyed.obey(controller_epoch)
         return ErrorCode.NONE
 
     def _warn(self, what: str, error: ErrorCode, why: str) -> None:
