@@ -49,7 +49,7 @@ from checkers.evidence.timeline import Evidence, build_evidence
 from checkers.evidence.znodes import znode_tables
 from checkers.groups.families import of_groups
 from checkers.history import schema
-from checkers.history.faults import Fault, faults_of
+from checkers.history.faults import Fault, faults_of, interruptions
 from checkers.history.load import History, HistoryHealth, load_history
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.progress import Progress
@@ -159,10 +159,10 @@ def _judge(
     """(results.json without `analysis`, series.json)."""
     wanted = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
     marks = progress.watch(pool.submit(lambda: [row.asDict() for row in wanted.collect()]))
-    evidence = _evidence(session, run_dir, info, history, prepared, raw_events, marks)
+    evidence = _evidence(session, run_dir, info, history, health, prepared, raw_events, marks)
     queries = _Queries(pool, progress, history, evidence)
-    rows = _rows(history, evidence, raw_events, progress)
     faults = faults_of(marks.result())
+    rows = _rows(history, evidence, raw_events, faults, progress)
     quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
     work = pool.submit(work_in, history, quiet_windows)
     work.add_done_callback(lambda _: progress.done())
@@ -188,6 +188,7 @@ def _evidence(
     run_dir: Path,
     info: RunInfo,
     history: History,
+    health: HistoryHealth,
     prepared: Prepared,
     raw_events: DataFrame,
     marks: Future[list[dict[str, Any]]],
@@ -204,7 +205,7 @@ def _evidence(
         batches_table(session, parquet, prepared),
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
-        expiry_of(run_dir / "history.jsonl", info, events),
+        expiry_of(run_dir / "history.jsonl", info, events, requested=health.deletions > 0),
     )
 
 
@@ -221,7 +222,9 @@ class _Queries:
         self.outputs = progress.watch(pool.submit(output_partitions, history, info))
 
 
-def _rows(history: History, evidence: Evidence, raw_events: DataFrame, progress: Progress) -> list[Row]:
+def _rows(
+    history: History, evidence: Evidence, raw_events: DataFrame, faults: Sequence[Fault], progress: Progress
+) -> list[Row]:
     """What all families of rules found, black box and white box."""
     facts = build_facts(
         history,
@@ -229,6 +232,7 @@ def _rows(history: History, evidence: Evidence, raw_events: DataFrame, progress:
         expiry=evidence.expiry,
         unclean=evidence.unclean,
         events=evidence.events,
+        interruptions=interruptions(faults),
     )
     families = {**black_box(facts), **white_box(evidence, raw_events)}
     if any(_wanted(spec, evidence.info) for spec in GROUPS):

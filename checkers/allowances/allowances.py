@@ -43,14 +43,20 @@ _ALL: AbstractSet[str] = frozenset()
 
 ACKS_ONE = Allowance("acks=1", "the leader changed", {"lost-write": _ALL, "lost-tail": _ALL, "unseen": _ALL})
 RETENTION = Allowance(
-    "retention",
-    "a response gave a log start above the record when it was old enough, or enough lay above it",
+    "retention or DeleteRecords",
+    "a response gave a log start above the record when it was old enough, enough lay above it, or a client had asked "
+    "for its deletion",
     {"lost-write": _ALL, "vanished-read": _ALL},
 )
 UNSEEN_START = Allowance(
-    "retention",
+    "retention or DeleteRecords",
     "it can have deleted the record below that offset; no later response of that leader gave a start at or below it",
     {"refused-read": _ALL},
+)
+BROUGHT_BACK = Allowance(
+    "DeleteRecords",
+    "a broker stopped, or was cut off, within two seconds of it",
+    {"deleted-records": frozenset({"shown"})},
 )
 UNCLEAN = Allowance(
     "unclean.leader.election.enable=true",
@@ -65,6 +71,7 @@ UNCLEAN = Allowance(
         "int-poll-skip": _ALL,
         "refused-read": _ALL,
         "nonmonotonic-end": _ALL,
+        "deleted-records": frozenset({"shown", "beyond"}),
         "torn-transaction": _ALL,
         "committed-lost": _ALL,
         "at-most-once": _ALL,
@@ -144,6 +151,7 @@ def reason_for(
         (ACKS_ONE, acks_one),
         (RETENTION, retention),
         (UNSEEN_START, retention),
+        (BROUGHT_BACK, True),
         (UNCLEAN, unclean),
         (UNCLEAN_OFFSETS, unclean),
         (LONGEST, True),

@@ -1,10 +1,12 @@
-"""What retention can have deleted in a run, and which of the records that are gone below a log start.
+"""What retention, or a request, can have deleted in a run, and which of the records that are gone below a log start.
 
 Input grain: one row per record, with its partition, offset, when its send was begun and when it was first known to be
 gone. By time: its timestamp is the client's, taken after its send was begun, so that it was that old by the broker's
 clock, and how far this was off is in `Expiry.age_ns`. By size: at most these records lay above it: all sent to its
 partition by then, minus those known to lie at or below its offset; nothing else writes to the topic of a run, and the
-lab sends a record once. Both are bounds from above: what is refused cannot have been deleted.
+lab sends a record once. By request: one that named an offset above the record had been begun, and did not certainly
+fail; one that was acknowledged before the record was sent is about another record there. All are bounds from above:
+what is refused cannot have been deleted.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.history.load import span_of
+from checkers.history.load import History, span_of
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
 
 
-def expiry_of(history: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
-    """What retention can have deleted during the run, by the clocks that faults moved and that event logs show.
+def expiry_of(history: Path, info: RunInfo, events: DataFrame, *, requested: bool = False) -> Expiry | None:
+    """What retention can have deleted during the run, by the clocks that faults moved and that event logs show, and
+    requests, where there were any (`requested`).
 
     events(w, t_ns). Hosts of somebody else's may be off without any fault, and one that is far enough ahead deletes
     what is younger than the limit by the run's own clock, in a run that is shorter than the limit.
@@ -37,10 +40,11 @@ def expiry_of(history: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
         ahead_ms=max(ahead_s * 1e3, most / 1e6),
         behind_ms=max(behind_s * 1e3, -least / 1e6),
         record_bytes=info.record_bytes,
+        requested=requested,
     )
 
 
-def with_expired(expiry: Expiry | None, rows: DataFrame, sends: DataFrame, *, reused: bool) -> DataFrame:
+def with_expired(expiry: Expiry | None, rows: DataFrame, history: History, *, reused: bool) -> DataFrame:
     """rows(p, offset, sent_ns, gone_ns, …) with `expired`. sent_ns null: any time since the run began. gone_ns null:
     never known to be gone.
 
@@ -48,18 +52,45 @@ def with_expired(expiry: Expiry | None, rows: DataFrame, sends: DataFrame, *, re
     """
     if expiry is None:
         return rows.withColumn("expired", F.lit(False))
-    expired: Column = F.lit(False)
+    rows = _with_requested(rows, history.deletions) if expiry.requested else rows.withColumn("on_request", F.lit(False))
+    expired: Column = F.col("on_request")
     if expiry.age_ns is not None:
-        expired = F.coalesce("sent_ns", F.lit(0)) + F.lit(expiry.age_ns) <= F.col("gone_ns")
+        expired = expired | (F.coalesce("sent_ns", F.lit(0)) + F.lit(expiry.age_ns) <= F.col("gone_ns"))
     if expiry.size_bytes is None:
-        return rows.withColumn("expired", F.coalesce(expired, F.lit(False)))
+        return rows.withColumn("expired", F.coalesce(expired, F.lit(False))).drop("on_request")
     above = F.col("sent_by_then") - (F.lit(0) if reused else F.col("not_above"))
     expired = expired | (above * F.lit(expiry.record_bytes) >= F.lit(expiry.size_bytes))
-    known = F.col("gone_ns").isNotNull()
+    known, sends = F.col("gone_ns").isNotNull(), history.sends
     return (
         _counted(_counted(rows, "gone_ns", sends, "invoke_ns", "sent_by_then"), "offset", sends, "offset", "not_above")
         .withColumn("expired", F.coalesce(known & expired, F.lit(False)))
-        .drop("sent_by_then", "not_above")
+        .drop("sent_by_then", "not_above", "on_request")
+    )
+
+
+def _with_requested(rows: DataFrame, deletions: DataFrame) -> DataFrame:
+    """rows with `on_request`: whether a client had asked by then to delete what lies below an offset above theirs."""
+    asked = (
+        deletions.where(F.col("outcome") != "fail")
+        .groupBy("p")
+        .agg(
+            F.collect_list(
+                F.struct("before", "invoke_ns", F.when(F.col("outcome") == "ok", F.col("complete_ns")).alias("done_ns"))
+            ).alias("asked")
+        )
+    )
+    explains = F.exists(
+        "asked",
+        lambda one: (
+            (one["before"] > F.col("offset"))
+            & (one["invoke_ns"] <= F.col("gone_ns"))
+            & (one["done_ns"].isNull() | (one["done_ns"] >= F.coalesce("sent_ns", F.lit(0))))
+        ),
+    )
+    return (
+        rows.join(F.broadcast(asked), on="p", how="left")
+        .withColumn("on_request", F.coalesce(explains, F.lit(False)))
+        .drop("asked")
     )
 
 

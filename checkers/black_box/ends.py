@@ -209,7 +209,7 @@ def _with_deleted(facts: Facts, denied: DataFrame) -> DataFrame:
         .select("p", "op", below.alias("offset"), F.col("complete_ns").alias("gone_ns"))
         .join(sent, on=["p", "offset"], how="left")
     )
-    judged = with_expired(facts.expiry, rows, facts.history.sends, reused=bool(facts.unclean))
+    judged = with_expired(facts.expiry, rows, facts.history, reused=bool(facts.unclean))
     return denied.join(judged.select("p", "op", F.col("expired").alias("deleted")), on=["p", "op"], how="left")
 
 

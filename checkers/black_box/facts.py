@@ -11,6 +11,7 @@ at its offset is no finding (counted by `lost`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -30,6 +31,7 @@ class Facts:
 
     expiry: what retention can have deleted in this run; None: nothing. unclean: elections that the configuration
     allows; where there are any it matters when a loss was seen, and under which leader epoch a record was written.
+    interruptions: spans of run time in which a broker stopped, stood still or was cut off.
     """
 
     history: History
@@ -37,6 +39,7 @@ class Facts:
     by_offset: DataFrame
     expiry: Expiry | None
     unclean: Unclean
+    interruptions: Sequence[tuple[int, int]] = ()
 
     @property
     def acked(self) -> DataFrame:
@@ -51,6 +54,7 @@ def build_facts(
     expiry: Expiry | None,
     unclean: Unclean = NONE,
     events: DataFrame | None = None,
+    interruptions: Sequence[tuple[int, int]] = (),
 ) -> Facts:
     """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
     the node that has led since then. events: the brokers' event logs.
@@ -58,7 +62,7 @@ def build_facts(
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
-    return Facts(history, by_value, by_offset, expiry, unclean)
+    return Facts(history, by_value, by_offset, expiry, unclean, interruptions)
 
 
 def response_log_start() -> Column:
@@ -97,14 +101,19 @@ def expired(facts: Facts, rows: DataFrame) -> DataFrame:
     gone = (
         rows.join(F.broadcast(starts), on="p", how="left").withColumn("gone_ns", F.array_min(deletions)).drop("starts")
     )
-    return with_expired(facts.expiry, gone, facts.history.sends, reused=bool(facts.unclean)).drop("gone_ns")
+    return with_expired(facts.expiry, gone, facts.history, reused=bool(facts.unclean)).drop("gone_ns")
 
 
 def undeleted(facts: Facts) -> str:
-    """Why retention has not deleted a record that is not `expired`."""
+    """Why nothing has deleted a record that is not `expired`."""
     if facts.expiry is None:
         return "and nothing was configured to delete it"
-    return "and retention cannot have deleted it by then"
+    return f"and {deleter(facts)} cannot have deleted it by then"
+
+
+def deleter(facts: Facts) -> str:
+    """What can have deleted records in a run in which anything can."""
+    return "retention or a request" if facts.expiry is not None and facts.expiry.requested else "retention"
 
 
 def ack_epochs(history: History, events: DataFrame) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from checkers.black_box.availability import availability
+from checkers.black_box.deletions import deletion_checks
 from checkers.black_box.drain import drain_checks
 from checkers.black_box.ends import end_checks
 from checkers.black_box.facts import Facts
@@ -33,6 +34,8 @@ def black_box(facts: Facts) -> dict[str, Group]:
         ]
 
     def by_poll() -> list[Family]:
-        return [poll_checks(facts), drain_checks(facts), producer_checks(facts)]
+        deleted = facts.expiry is not None and facts.expiry.requested
+        families = [poll_checks(facts), drain_checks(facts), producer_checks(facts)]
+        return [*families, deletion_checks(facts)] if deleted else families
 
     return {"values": by_value, "times": by_time, "polls": by_poll}

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, decided, expired, response_log_start, undeleted
+from checkers.black_box.facts import Facts, decided, deleter, expired, response_log_start, undeleted
 from checkers.history.load import History
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -102,7 +102,7 @@ def lost_checks(facts: Facts) -> Family:
         )
         .when(
             F.col("deleted"),
-            F.lit(" lies below the log start, and was read by no poll: retention can have deleted it"),
+            F.lit(f" lies below the log start, and was read by no poll: {deleter(facts)} can have deleted it"),
         )
         .when(F.col("checker") == LOST, F.lit(f" lies below the log start, {undeleted(facts)}"))
         .when(F.col("checker") == TAIL, F.lit(" lies at or above everything read, after a drain that reached the end"))

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import (
     Facts,
+    deleter,
     expired,
     known_epoch,
     may_come_back,
@@ -267,7 +268,7 @@ def _below_start(facts: Facts) -> DataFrame:
                     p=F.col("p"),
                     o=F.col("read.offset"),
                     s=F.col("by.log_start"),
-                    w=F.when(F.col("expired"), F.lit("and retention can have deleted it")).otherwise(
+                    w=F.when(F.col("expired"), F.lit(f"and {deleter(facts)} can have deleted it")).otherwise(
                         F.lit(undeleted(facts))
                     ),
                 ),

@@ -22,6 +22,8 @@ CUTS_POWER = "cuts-power"
 EFFECTS = frozenset({STOPS_PROCESS, CUTS_LINKS, NAMES_NO_VICTIM, SKEWS_CLOCK, DAMAGES_FILES, CUTS_POWER})
 """Effects that a nemesis line may say of its fault. Kinds of faults are known by nothing else here."""
 
+FOR_EVER_NS = 2**62
+
 
 def read_params(params_json: str | None) -> Mapping[str, Any]:
     """A fault's parameters as the history has them; empty where they cannot be read."""
@@ -101,6 +103,21 @@ class Fault:
             "stop_observed": self.stop_observed,
             **({} if self.error is None else {"error": self.error}),
         }
+
+
+def interruptions(faults: Iterable[Fault]) -> list[tuple[int, int]]:
+    """Spans of run time in which a broker stopped, stood still, or was cut off, or may have been, by an effect that is
+    not known here. What nobody took back goes on.
+    """
+    breaking = {STOPS_PROCESS, CUTS_LINKS, CUTS_POWER}
+    return [
+        (
+            fault.start_ns if fault.began_ns is None else fault.began_ns,
+            FOR_EVER_NS if fault.stop_ns is None else fault.stop_ns,
+        )
+        for fault in faults
+        if fault.effects & breaking or fault.effects - EFFECTS
+    ]
 
 
 def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:

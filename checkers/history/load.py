@@ -1,9 +1,10 @@
-"""history.jsonl → tables: ops, sends, requests, polls, coordination, processed, marks; as Parquet in the run's folder.
+"""history.jsonl → tables: ops, sends, requests, polls, deletions, …; as Parquet in the run's folder.
 
 Decides what an operation is: an invocation joined to its completion, `info` when it has none. Judges nothing. Grains:
 ops one row per client operation; sends one per value; requests one per read, with or without a response, *an empty poll
-has its row*; polls one per record returned; coordination one per operation of a producer's, transaction's or group's
-coordinator; processed one per value that an application processed; marks one per nemesis or harness line.
+has its row*; polls one per record returned; deletions one per delete_records; coordination one per operation of a
+producer's, transaction's or group's coordinator; processed one per value that an application processed; marks one per
+nemesis or harness line.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class History:
     sends: DataFrame
     requests: DataFrame
     polls: DataFrame
+    deletions: DataFrame
     coordination: DataFrame
     processed: DataFrame
     marks: DataFrame
@@ -50,12 +52,16 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class HistoryHealth:
-    """Whether the file is whole. `problems` are reasons for unknown; a torn last line is legal and counted."""
+    """Whether the file is whole. `problems` are reasons for unknown; a torn last line is legal and counted.
+
+    deletions: how many of its operations delete records.
+    """
 
     lines: int
     operations: int
     torn: int
     problems: tuple[str, ...]
+    deletions: int = 0
 
 
 def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[History, HistoryHealth]:
@@ -74,6 +80,7 @@ def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[Histor
             "sends": sends_table(operations),
             "requests": requests_table(operations),
             "polls": polls_table(operations),
+            "deletions": deletions_table(operations),
             "coordination": coordination_table(operations),
             "processed": processed_table(operations),
             "marks": marks_table(raw.where(F.col(schema.CORRUPT).isNull())),
@@ -160,6 +167,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "keys",
         "tombstones",
         "in_order",
+        "before",
     )
     completions = client.where(F.col("type") != "invoke").select(
         F.col("invoke").alias("op"),
@@ -175,6 +183,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "records",
         F.col("offset").alias("end_offset"),
         "leader_epoch_answered",
+        "low_watermark",
         F.struct(*ANSWERED).alias("answered"),
     )
     return invokes.join(completions, on="op", how="left").withColumn(
@@ -312,6 +321,13 @@ def polls_table(operations: DataFrame) -> DataFrame:
     )
 
 
+def deletions_table(operations: DataFrame) -> DataFrame:
+    """One row per delete_records of a partition, with or without a response."""
+    return operations.where(F.col("f") == "delete_records").select(
+        "op", "phase", "p", "node", "before", "low_watermark", "outcome", "error", "invoke_ns", "complete_ns"
+    )
+
+
 def marks_table(raw: DataFrame) -> DataFrame:
     """One row per line that is no client's: faults, phases, drains, evidence, leadership."""
     return raw.where(F.col("kind") != "client").select(
@@ -359,6 +375,7 @@ def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
         F.count_if(client & (F.col("type") == "invoke")).alias("operations"),
         F.count_if(client & (F.col("type") != "invoke")).alias("completions"),
         F.count_if(readable & F.col("type").isNull()).alias("untyped"),
+        F.count_if(client & (F.col("type") == "invoke") & (F.col("f") == "delete_records")).alias("deletions"),
     ).first()
     joined = operations.agg(F.count(F.lit(1)).alias("rows"), F.count("completion").alias("completed")).first()
     assert row is not None
@@ -377,4 +394,4 @@ def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
         problems.append("operations of the history are completed twice, or completions name no invocation")
     if row.untyped:
         problems.append(f"{row.untyped} lines of the history carry no type")
-    return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems))
+    return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems), row.deletions)

@@ -1,4 +1,4 @@
-"""What the run's retention can have deleted: how old a record must have been, or how much must have lain above it.
+"""What can have deleted records in a run: retention, by how old they were or how much lay above them, and requests.
 
 Knows settings, not histories; a setting that could not fire excuses nothing. Kafka's names and precedence
 (LogConfig: the topic's, else the broker's; ms over minutes over hours; 7 days where nothing is set). By time a segment
@@ -27,16 +27,17 @@ _BROKER_TIMES = (
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What a record's absence below a log start may be attributable to; either will do.
+    """What a record's absence below a log start may be attributable to; each will do.
 
     age_ns: so much run time, at least, lies between its send and its absence; None: none goes for its age.
     size_bytes: so many bytes, at least, lie above it; None: none goes for the size of its log. record_bytes: what one
-    record adds to a log at most.
+    record adds to a log at most. requested: clients asked for deletions; the history has which.
     """
 
     age_ns: int | None = None
     size_bytes: int | None = None
     record_bytes: int = 0
+    requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +50,19 @@ class Retention:
     size_bytes: int | None = None
     append_time: bool = False
 
-    def expiry(self, *, run_ms: float, ahead_ms: float, behind_ms: float, record_bytes: int) -> Expiry | None:
+    def expiry(
+        self, *, run_ms: float, ahead_ms: float, behind_ms: float, record_bytes: int, requested: bool = False
+    ) -> Expiry | None:
         """None where nothing can have been deleted. run_ms: length of the run. ahead_ms, behind_ms: how far brokers'
-        clocks were off at most.
+        clocks were off at most. requested: whether clients asked for deletions.
         """
         off_ms = ahead_ms + (behind_ms if self.append_time else 0.0)
         age_ns = None if self.time_ms is None else max(0, round((self.time_ms - off_ms) * 1e6) - SLACK_NS)
         if age_ns is not None and age_ns > run_ms * 1e6:
             age_ns = None
-        if age_ns is None and self.size_bytes is None:
+        if age_ns is None and self.size_bytes is None and not requested:
             return None
-        return Expiry(age_ns, self.size_bytes, record_bytes)
+        return Expiry(age_ns, self.size_bytes, record_bytes, requested)
 
 
 def retention_of(brokers: Sequence[Settings], topic: Settings) -> Retention:

@@ -63,6 +63,9 @@ HISTORY_LINE = _struct(
     ("timestamp", _LONG),
     ("offset", _LONG),
     ("leader_epoch_answered", _INT),
+    # delete_records
+    ("before", _LONG),
+    ("low_watermark", _LONG),
     # producers and transactions
     ("transactional_id", _TEXT),
     ("txn", _LONG),

@@ -347,6 +347,19 @@ APPLICATIONS = (
     ),
 )
 
+DELETIONS = (
+    _own(
+        "deleted-records",
+        "Deleted records: shown again, or a log start that went back",
+        {
+            "settled_deletions": "no deletion was acknowledged while every broker ran",
+            "refused_deletions": "no deletion beyond the log's end was refused",
+            "reads_after_deletion": "nothing was read after an acknowledged deletion",
+        },
+    ),
+)
+"""Of workloads that delete records by request."""
+
 _CLEANED = {
     "keys_judged": "no key of a record that was in the log was looked for by a drain that came to its end",
     "cleaned": "no record had been cleaned away",
@@ -356,5 +369,5 @@ COMPACTION = (
     _own("old-value", "An older value of a key came back", _CLEANED),
 )
 
-ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *TRANSACTIONS, *GROUPS, *APPLICATIONS, *COMPACTION)
+ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *DELETIONS, *TRANSACTIONS, *GROUPS, *APPLICATIONS, *COMPACTION)
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

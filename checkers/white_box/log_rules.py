@@ -235,7 +235,7 @@ def _with_deleted(evidence: Evidence, places: DataFrame) -> DataFrame:
         .join(sent, on=["p", "base", "epoch"], how="left")
         .join(F.broadcast(copied), how="cross")
     )
-    expired = with_expired(evidence.expiry, rows, evidence.history.sends, reused=bool(evidence.unclean))
+    expired = with_expired(evidence.expiry, rows, evidence.history, reused=bool(evidence.unclean))
     return places.join(
         expired.select("p", "base", "epoch", "expired"), on=["p", "base", "epoch"], how="left"
     ).withColumn("deleted", F.coalesce("expired", F.lit(False)))

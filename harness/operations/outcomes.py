@@ -1,4 +1,4 @@
-"""Which errors prove that a send had no effect. Everything that is not listed here is `info`.
+"""Which errors prove that a send, or a deletion, had no effect. Everything that is not listed here is `info`.
 
 Decides ok / fail / info. Must not know sockets or the history. Invariant: the lists are closed; a code is added only
 with the reason why no broker responds with it after an append. Missing one costs knowledge; a wrong one invents a loss.
@@ -47,6 +47,23 @@ BEFORE_APPEND = frozenset(
 #   REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND: by definition after the append.
 #   LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION, UNKNOWN_SERVER_ERROR: say nothing about the log.
 
+BEFORE_DELETION = frozenset(
+    error.name
+    for error in (
+        # The offset is compared with the high watermark before the log start is raised.
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        # The topic's cleanup.policy, its name, the caller and the version: refused before the log is looked for.
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+    )
+)
+"""What certainly deleted nothing. Source: ReplicaManager.deleteRecordsOnLocalLog, Partition.deleteRecordsOnLeader."""
+# Absent on purpose: NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR and REQUEST_TIMED_OUT end
+# the wait for the other replicas, too, when the leader's own log start is raised already.
+
 NO_LEADER = "no-leader-known"
 REFUSED = "connection-refused"
 NOT_CONNECTED = "not-connected"
@@ -70,6 +87,13 @@ def send_outcome(error: str | None) -> Outcome:
     if error is None:
         return "ok"
     return "fail" if error in BEFORE_APPEND or error in NOTHING_SENT else "info"
+
+
+def deletion_outcome(error: str | None) -> Outcome:
+    """Outcome of a delete_records."""
+    if error is None:
+        return "ok"
+    return "fail" if error in BEFORE_DELETION or error in NOTHING_SENT else "info"
 
 
 def read_outcome(error: str | None) -> Outcome:

@@ -170,6 +170,7 @@ def _which_offset(line: Line) -> str:
 
 _CALLS: dict[str, Callable[[Line], str]] = {
     "list_offsets": lambda line: f"asked for {_which_offset(line)} offset of {_partition(line)}",
+    "delete_records": lambda line: f"asked to delete what lies below offset {line.get('before')} of {_partition(line)}",
     "init_producer": lambda line: f"took up the transactional id {line.get('transactional_id')}",
     "add_partitions": lambda line: f"added {_names(line)} to transaction {line.get('txn')}",
     "add_offsets": lambda line: f"added the offsets of group {line.get('group')} to transaction {line.get('txn')}",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.plan.plan import Plan
-from harness.plan.toml_source import PlanError, show
+from harness.plan.toml_source import PlanError, did_you_mean, show
 
 
 class Allowed(Protocol):
@@ -81,7 +81,8 @@ def given_options(plan: Plan, allowed: Mapping[str, Allowed]) -> dict[str, Any]:
     for name, value in plan.workload.options.items():
         where = f"{plan.workload.options_where.get(name, 'workload.options')}: workload.options.{name}"
         if name not in allowed:
-            raise PlanError(f"{where}: {plan.workload.kind} has {', '.join(allowed)}")
+            like = did_you_mean(name, list(allowed))
+            raise PlanError(f"{where}: {plan.workload.kind} has {', '.join(allowed)}{like}")
         read = allowed[name].read(value)
         if read is None:
             raise PlanError(f"{where}: {show(value)} is not {allowed[name]}")

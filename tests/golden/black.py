@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.golden import black_deletions as deletions
 from tests.golden import black_drain as drain
 from tests.golden import black_ends as ends
 from tests.golden import black_polls as polls
@@ -38,6 +39,7 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "availability": (records.lost_ok, timing.available_again, timing.available_to_nobody),
     "resend-offset": (producers.sent_again, producers.another_offset, producers.never_again),
     "producer-order": (producers.sent_again, producers.out_of_order, records.same_twice),
+    "deleted-records": (deletions.deleted_ok, deletions.deleted_and_read, deletions.deleted_never),
 }
 MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("producer-order", "bad-no-predecessor"): producers.no_predecessor,
@@ -78,4 +80,16 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("nonmonotonic-send", "ok-overtaken"): timing.sends_overtake,
     ("nonmonotonic-send", "bad-in-order"): timing.sends_overtake_in_order,
     ("nonmonotonic-send", "bad-far-below"): timing.send_below_an_earlier_one,
+    ("deleted-records", "bad-answered"): deletions.deleted_and_answered,
+    ("deleted-records", "bad-back"): deletions.start_went_back,
+    ("deleted-records", "ok-another-leader"): deletions.start_of_another_leader,
+    ("deleted-records", "bad-low-watermark"): deletions.low_watermark_below,
+    ("deleted-records", "bad-beyond"): deletions.deleted_beyond_the_end,
+    ("lost-write", "ok-deleted"): deletions.lost_deleted,
+    ("lost-write", "bad-beyond-deleted"): deletions.lost_beyond_deleted,
+    ("lost-write", "bad-before-asked"): deletions.lost_before_asked,
+    ("vanished-read", "ok-deleted"): deletions.vanished_deleted,
+    ("vanished-read", "bad-beyond-deleted"): deletions.vanished_beyond_deleted,
+    ("refused-read", "ok-deleted"): deletions.refused_deleted,
+    ("refused-read", "bad-beyond-deleted"): deletions.refused_beyond_deleted,
 }

@@ -67,7 +67,7 @@ Judged = dict[str, dict[str, CheckResult]]
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     cases = {f"{anomaly}-{case}": make.read(anomaly, case) for anomaly, case in NAMES}
-    expiry = Expiry(age_ns=RETENTION_MS * TICK_NS)
+    expiry = Expiry(age_ns=RETENTION_MS * TICK_NS, requested=True)
     return judge_cases(spark, tmp_path_factory.mktemp("golden"), cases, expiry=expiry, transactions=True)
 
 

@@ -151,6 +151,25 @@ class Story:
         self.complete(op, at=completed, offset=offset, leader_epoch_answered=epoch)
         return op
 
+    def delete(
+        self,
+        before: int,
+        *,
+        low: int | None = None,
+        outcome: str = "ok",
+        error: str = "timeout",
+        invoked: int | None = None,
+        completed: int | None = None,
+        **fields: Any,
+    ) -> int:
+        """A delete_records; low: the low watermark of its acknowledgement, by default what it asked for."""
+        op = self.invoke("delete_records", at=invoked, before=before, **fields)
+        if outcome == "ok":
+            self.complete(op, at=completed, low_watermark=before if low is None else low)
+        else:
+            self.complete(op, outcome, at=completed, error=error)
+        return op
+
     def nemesis(
         self,
         f: str,

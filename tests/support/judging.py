@@ -28,7 +28,7 @@ from checkers.history.load import load_history
 from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, GROUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
@@ -112,10 +112,21 @@ def judge_cases(
     unclean: bool = False,
     expiry: Expiry | None = None,
     transactions: bool = False,
+    interruptions: Sequence[tuple[int, int]] = (),
 ) -> dict[str, dict[str, CheckResult]]:
-    """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers."""
+    """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers.
+    interruptions: of brokers, in run time, of all cases.
+    """
     with pyspark_sockets():
-        rows = _rows(spark, folder, cases, unclean=unclean, expiry=expiry, transactions=transactions)
+        rows = _rows(
+            spark,
+            folder,
+            cases,
+            unclean=unclean,
+            expiry=expiry,
+            transactions=transactions,
+            interruptions=interruptions,
+        )
     specs = [spec for spec in ALL if transactions or spec not in TRANSACTIONS]
     return {topic: _judge_one(topic, case, rows, specs) for topic, case in cases.items()}
 
@@ -128,6 +139,7 @@ def _rows(
     unclean: bool,
     expiry: Expiry | None,
     transactions: bool,
+    interruptions: Sequence[tuple[int, int]],
 ) -> list[Row]:
     lines = merged({topic: case.history for topic, case in cases.items()})
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
@@ -145,7 +157,14 @@ def _rows(
         expiry,
     )
     changes = leader_changes(history, evidence)
-    facts = build_facts(history, changes, expiry=expiry, unclean=evidence.unclean, events=tables["events"])
+    facts = build_facts(
+        history,
+        changes,
+        expiry=expiry,
+        unclean=evidence.unclean,
+        events=tables["events"],
+        interruptions=interruptions,
+    )
     families = {**black_box(facts), **white_box(evidence, tables["events"])}
     if any(_has_members(case) for case in cases.values()):
         families |= of_groups(history)
@@ -169,6 +188,7 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
     judged = [spec for spec in specs if spec not in GROUPS or _has_members(case)]
     judged = [spec for spec in judged if spec not in APPLICATIONS or _has_application(case)]
     judged = [spec for spec in judged if spec not in COMPACTION or _has_keys(case)]
+    judged = [spec for spec in judged if spec not in DELETIONS or _has_deletions(case)]
     judged = [spec for spec in judged if not (_has_keys(case) and spec.name in UNFIT)]
     return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in judged}
 
@@ -182,6 +202,11 @@ def _has_members(case: Case) -> bool:
 def _has_application(case: Case) -> bool:
     """Whether an application of a real client processes anything in it."""
     return any(line.get("f") == "process" for line in case.history)
+
+
+def _has_deletions(case: Case) -> bool:
+    """Whether a client deletes records in it."""
+    return any(line.get("f") == "delete_records" for line in case.history)
 
 
 def _has_keys(case: Case) -> bool:

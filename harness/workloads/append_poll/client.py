@@ -42,6 +42,10 @@ LEADERSHIP_ERRORS = frozenset(
 )
 
 
+_OUTCOMES = {"send": outcomes.send_outcome, "delete_records": outcomes.deletion_outcome}
+"""How an error of an operation is to be taken; any other one reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
     """What every process of a run has in common. request_timeout_ms: also what a broker may wait for its ISR.
@@ -168,15 +172,13 @@ class AppendPollClient:
     def carry_out(self, invocation: Invocation, request: Callable[[Connection], Completion]) -> Completion:
         """One request over the connection that `resolve` made, its errors as outcomes."""
         connection, error = self._target.connection, self._target.error
-        send = invocation.f == "send"
+        outcome_of = _OUTCOMES.get(invocation.f, outcomes.read_outcome)
         if connection is None:
-            outcome = outcomes.send_outcome(error) if send else outcomes.read_outcome(error)
-            return Completion(outcome, time.monotonic_ns(), error)
+            return Completion(outcome_of(error), time.monotonic_ns(), error)
         try:
             completion = request(connection)
         except ClientError as failure:
-            outcome = outcomes.send_outcome(failure.error) if send else outcomes.read_outcome(failure.error)
-            completion = Completion(outcome, failure.at_ns, failure.error)
+            completion = Completion(outcome_of(failure.error), failure.at_ns, failure.error)
         if completion.error in LEADERSHIP_ERRORS or completion.error in outcomes.NO_RESPONSE:
             self._router.suspect()
         return completion

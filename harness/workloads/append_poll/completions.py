@@ -5,6 +5,7 @@ Decides outcome and fields (docs/history-format.md). Must not know who asked.
 
 from __future__ import annotations
 
+from harness.clients.deletions import Deleted
 from harness.clients.fetch import Polled, poll_fields
 from harness.clients.requests import Listed, Produced
 from harness.operations import outcomes
@@ -32,6 +33,12 @@ def of_list_offsets(listed: Listed, timestamp: int) -> Completion:
     if timestamp >= 0:
         fields["timestamp_answered"] = listed.timestamp
     return Completion("ok", listed.at_ns, None, fields)
+
+
+def of_deletion(deleted: Deleted) -> Completion:
+    """Of one partition."""
+    fields = {} if deleted.error is not None else {"low_watermark": deleted.low_watermark}
+    return Completion(outcomes.deletion_outcome(deleted.error), deleted.at_ns, deleted.error, fields)
 
 
 def _refused(error: str, at_ns: int) -> Completion:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from harness.clients.connection import Connection
+from harness.clients.deletions import delete_records
 from harness.clients.fetch_session import FetchSession, Wanted
 from harness.clients.requests import batch_of, produce_several
 from harness.operations.generator import Op
@@ -20,11 +21,15 @@ from harness.operations.interpreter import OpRecorder
 from harness.operations.op import Completion, Invocation
 from harness.workloads.append_poll import completions
 from harness.workloads.append_poll.client import POLL_BYTES, AppendPollClient, ProcessSettings, Shared
-from harness.workloads.wide.generators import LOOKUP, Sending
+from harness.workloads.wide.generators import BEYOND, LOOKUP, Sending
 
 LOOK_BACK_S = 40.0
 """How far back a lookup looks at most."""
 WAIT_MS = 100
+DELETED_AT_MOST = 0.5
+"""Of what lies between a log's start and its high watermark, as they were seen last."""
+FAR_BEYOND = 1_000_000_000
+"""No log of a run ends there."""
 
 
 class WideClient(AppendPollClient):
@@ -92,6 +97,8 @@ class WideClient(AppendPollClient):
         )
 
     def _fields(self, op: Op, epoch: int) -> dict[str, object]:
+        if op.f == "delete_records":
+            return {"before": FAR_BEYOND if op.detail == BEYOND else self._before(op.partition)}
         fields = super()._fields(op, epoch)
         if isinstance(op.detail, Sending) and op.detail.acks_one:
             fields["acks"] = 1
@@ -105,7 +112,7 @@ class WideClient(AppendPollClient):
         # Where nothing can be sent nothing else was attempted.
         company = self._company if self._target.connection is not None else []
         begun = [(self._record.invoke(one), one) for one in company]
-        completion = super().invoke(invocation)
+        completion = self._carry_out(invocation)
         for index, one in begun:
             _, partition = one.home
             own = self._results.get(partition) or Completion(completion.outcome, completion.at_ns, completion.error)
@@ -113,6 +120,31 @@ class WideClient(AppendPollClient):
             if own.outcome == "info":
                 del self._beside[partition]
         return completion
+
+    def _carry_out(self, invocation: Invocation) -> Completion:
+        if invocation.f == "delete_records":
+            return self.carry_out(invocation, lambda connection: self._delete(connection, invocation))
+        return super().invoke(invocation)
+
+    def _before(self, partition: int) -> int:
+        """An offset below the high watermark that was seen last, and now and then one that deletes nothing."""
+        start = self._shared.log_starts.get(partition, 0)
+        length = max(0, self._shared.high_watermarks.get(partition, start) - start)
+        return start + int(length * self._draw.uniform(0.0, DELETED_AT_MOST))
+
+    def _delete(self, connection: Connection, invocation: Invocation) -> Completion:
+        topic, partition = invocation.home
+        before = invocation.fields["before"]
+        assert isinstance(before, int)
+        deleted = delete_records(
+            connection,
+            topic,
+            partition,
+            before,
+            timeout_ms=self._settings.request_timeout_ms,
+            deadline_ns=self._deadline_ns(),
+        )
+        return completions.of_deletion(deleted)
 
     def _send(self, connection: Connection, invocation: Invocation) -> Completion:
         if not self._company:

@@ -1,7 +1,9 @@
-"""The operations of the workload `wide`: sends with company, polls, lookups, and spells in which nothing is sent.
+"""The operations of the workload `wide`: sends with company, polls, lookups, deletions, and spells in which nothing is
+sent.
 
-Decides which sends have batches for further partitions, which of them acks=1, which reads are lookups, and when the
-load rests. Must not know clients: which of the further partitions have the same leader is known to these alone.
+Decides which sends have batches for further partitions, which of them acks=1, which reads are lookups or deletions,
+and when the load rests. Must not know clients: which of the further partitions have the same leader is known to these
+alone.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ from harness.workloads.wide.options import Options
 
 LOOKUP = "lookup"
 """`Op.detail` of a list_offsets that looks for a time."""
+BEYOND = "beyond"
+"""`Op.detail` of a delete_records that has to be refused: its offset lies beyond the log's end."""
+BEYOND_SHARE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +74,15 @@ class WideSends:
 
 @dataclass(frozen=True, slots=True)
 class WideReads:
-    """append-poll's reads, of which a share become lookups by time."""
+    """append-poll's reads, of which a share become lookups by time, and another one deletions."""
 
     rng: Rng
     lookups: float
+    deletions: float
     inner: Generator
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
-        """What the inner generator has, or a lookup in its place."""
+        """What the inner generator has, or a lookup or a deletion in its place."""
         found = self.inner.next(context)
         if found is None or found == PENDING:
             return found
@@ -84,6 +90,9 @@ class WideReads:
         chance, rng = self.rng.unit()
         if chance < self.lookups:
             op = replace(op, f="list_offsets", detail=LOOKUP)
+        elif chance < self.lookups + self.deletions:
+            within = (chance - self.lookups) / self.deletions
+            op = replace(op, f="delete_records", detail=BEYOND if within < BEYOND_SHARE else None)
         return op, replace(self, rng=rng, inner=after)
 
     def update(self, completed: Completed) -> Generator:
@@ -124,7 +133,7 @@ def load(plan: Plan, options: Options) -> Generator:
         plan,
         rng,
         lambda spread: WideSends(rng.split(1), spread, records, options),
-        lambda spread: WideReads(rng.split(5), options.lookups, Polls(rng.split(2), spread)),
+        lambda spread: WideReads(rng.split(5), options.lookups, options.deletions, Polls(rng.split(2), spread)),
     )
     if options.idle_s:
         paced = Spells(int(options.busy_s * 1e9), int(options.idle_s * 1e9), paced)

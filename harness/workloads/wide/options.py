@@ -12,6 +12,7 @@ _ALLOWED: dict[str, Allowed] = {
     "sessions": Number(0, 1),
     "lookups": Number(0, 0.5),
     "acks_one": Number(0, 1),
+    "deletions": Number(0, 0.5),
     "busy_s": Number(0.1, 3600),
     "idle_s": Number(0, 3600),
 }
@@ -21,7 +22,8 @@ _ALLOWED: dict[str, Allowed] = {
 class Options:
     """together: share of sends that have batches for further partitions in their request. sessions: share of polling
     processes with a fetch session for each broker. lookups: share of their operations that look an offset up by time.
-    acks_one: share of sends with acks=1 where the run file has all. busy_s, idle_s: how long the load goes on, and
+    acks_one: share of sends with acks=1 where the run file has all. deletions: share of their operations that delete
+    what lies below an offset. busy_s, idle_s: how long the load goes on, and
     rests, in turn; with idle_s = 0 it never rests.
     """
 
@@ -29,6 +31,7 @@ class Options:
     sessions: float = 0.5
     lookups: float = 0.05
     acks_one: float = 0.0
+    deletions: float = 0.0
     busy_s: float = 4.0
     idle_s: float = 0.0
 

@@ -6,6 +6,7 @@ Decides its options, which parts of append-poll it has, and which checkers judge
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 
 from harness.operations.generator import Generator
@@ -21,6 +22,7 @@ from harness.workloads.wide.generators import load
 from harness.workloads.wide.options import options_of
 
 ACKS_ALL = -1
+OF_DELETIONS = ("deleted-records",)
 BESIDE = 500_000_000
 """Process numbers from here on are of operations that shared another one's request."""
 
@@ -28,7 +30,11 @@ BESIDE = 500_000_000
 class Wide:
     """Implements `harness.workloads.base.WorkloadKind`."""
 
-    checkers = APPEND_POLL
+    checkers = (*APPEND_POLL, *OF_DELETIONS)
+
+    def checkers_of(self, plan: Plan) -> Sequence[str]:
+        """Without those that judge what this plan's clients never do."""
+        return self.checkers if options_of(plan).deletions else APPEND_POLL
 
     def check(self, plan: Plan) -> None:
         """Raises PlanError for options that there are not, and for what leaves acknowledged records without another
@@ -37,6 +43,7 @@ class Wide:
         options = options_of(plan)
         if plan.script:
             raise PlanError("script: the workload wide has a load of its own; scripts are append-poll's")
+        self._check_deletions(plan, options.deletions)
         if not options.acks_one:
             return
         where = f"{plan.workload.options_where['acks_one']}: workload.options.acks_one"
@@ -47,6 +54,13 @@ class Wide:
                 raise PlanError(
                     f"{where}: {kind.name} may hurt the only copy of what acks=1 acknowledged; leave one of them out"
                 )
+
+    @staticmethod
+    def _check_deletions(plan: Plan, deletions: float) -> None:
+        policy = plan.topic.config.get("cleanup.policy", "delete")
+        if deletions and "delete" not in policy:
+            where = f"{plan.workload.options_where['deletions']}: workload.options.deletions"
+            raise PlanError(f"{where}: brokers delete no records of a topic with cleanup.policy {policy}")
 
     def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> WideRun:
         """Clients of these brokers; nothing is sent yet."""

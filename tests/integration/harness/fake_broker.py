@@ -18,6 +18,12 @@ from broker.wire.headers import RequestHeader, decode_request_header, encode_res
 from broker.wire.messages import fetch, fetch_response, produce
 from broker.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from broker.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from broker.wire.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -40,6 +46,7 @@ _SERVED = (
     ApiKey.METADATA,
     ApiKey.API_VERSIONS,
     ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_RECORDS,
 )
 
 # What to do with one request instead of answering it: given its header, the raw answer frame to send, or None to close.
@@ -56,6 +63,7 @@ class Partition:
     log_start: int = 0
     produce_error: int = 0
     fetch_error: int = 0
+    delete_error: int = 0
 
 
 @dataclass(slots=True)
@@ -158,6 +166,8 @@ class FakeBroker:
                 return self._list_offsets(ListOffsetsRequest.decode(version, body)).encode(version)
             case ApiKey.CREATE_TOPICS:
                 return self._create(CreateTopicsRequest.decode(version, body)).encode(version)
+            case ApiKey.DELETE_RECORDS:
+                return self._delete(DeleteRecordsRequest.decode(version, body)).encode(version)
         raise AssertionError(api)
 
     def _metadata(self) -> MetadataResponse:
@@ -294,6 +304,20 @@ class FakeBroker:
             ]
             answers.append(ListOffsetsTopicResponse(topic.name, parts))
         return ListOffsetsResponse(topics=answers)
+
+    def _delete(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+        answers = []
+        for topic in request.topics:
+            parts = []
+            for wanted in topic.partitions:
+                partition = self.partitions[wanted.partition_index]
+                error = partition.delete_error or (0 if wanted.offset <= partition.leo else 1)
+                if not error:
+                    partition.log_start = max(partition.log_start, wanted.offset)
+                low = -1 if error else partition.log_start
+                parts.append(DeleteRecordsPartitionResult(wanted.partition_index, low, error))
+            answers.append(DeleteRecordsTopicResult(topic.name, parts))
+        return DeleteRecordsResponse(topics=answers)
 
     def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         answers = []

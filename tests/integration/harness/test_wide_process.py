@@ -15,7 +15,7 @@ from harness.operations.generator import Op
 from harness.operations.op import Completion, Invocation
 from harness.workloads.append_poll.client import ProcessSettings, Shared
 from harness.workloads.wide.client import WideClient
-from harness.workloads.wide.generators import LOOKUP, Sending
+from harness.workloads.wide.generators import BEYOND, LOOKUP, Sending
 from tests.integration.harness.fake_broker import FakeBroker
 
 pytestmark = pytest.mark.guarantee("H6")
@@ -222,3 +222,53 @@ def test_lookup_asks_for_a_time_and_records_what_was_found(broker: FakeBroker, m
     assert isinstance(asked, int)
     assert asked > 1_600_000_000_000
     assert completion.fields == {"offset": 1, "leader_epoch_answered": 5, "timestamp_answered": asked}
+
+
+DELETE = Op(0, 0, "delete_records", 0)
+
+
+def test_deletion_names_an_offset_below_the_watermark_that_was_seen_last(
+    broker: FakeBroker, make: Callable[..., WideClient]
+) -> None:
+    for value in range(40):
+        append(broker, 0, value)
+    process = make()
+    carry_out(process, POLL)
+    asked: list[int] = []
+    for _ in range(8):
+        invocation, completion = carry_out(process, DELETE)
+        before = invocation.fields["before"]
+        assert isinstance(before, int)
+        asked.append(before)
+        assert (completion.outcome, completion.fields) == ("ok", {"low_watermark": max(asked)})
+    assert all(0 <= before <= 40 for before in asked)
+    assert len(set(asked)) > 3
+    assert broker.partitions[0].log_start == max(asked)
+
+
+def test_deletion_of_what_nobody_has_seen_yet_deletes_nothing(
+    broker: FakeBroker, make: Callable[..., WideClient]
+) -> None:
+    append(broker, 0, 1)
+    invocation, completion = carry_out(make(), DELETE)
+    assert (invocation.fields["before"], completion.outcome) == (0, "ok")
+    assert broker.partitions[0].log_start == 0
+
+
+def test_deletion_beyond_the_end_is_refused(broker: FakeBroker, make: Callable[..., WideClient]) -> None:
+    append(broker, 0, 1)
+    process = make()
+    carry_out(process, POLL)
+    _, completion = carry_out(process, Op(0, 0, "delete_records", 0, detail=BEYOND))
+    assert (completion.outcome, completion.error) == ("fail", "OFFSET_OUT_OF_RANGE")
+    assert broker.partitions[0].log_start == 0
+
+
+def test_deletion_that_may_have_happened_is_unknown(broker: FakeBroker, make: Callable[..., WideClient]) -> None:
+    process = make()
+    broker.partitions[0].delete_error = 6
+    _, completion = carry_out(process, DELETE)
+    assert (completion.outcome, completion.error) == ("info", "NOT_LEADER_OR_FOLLOWER")
+    broker.next(ApiKey.DELETE_RECORDS, lambda _header: None)
+    _, completion = carry_out(process, DELETE)
+    assert (completion.outcome, completion.fields) == ("info", {})

@@ -121,3 +121,8 @@ def test_tombstones_stay_as_long_as_the_topic_says_or_else_the_brokers(
     brokers: list[dict[str, object]], topic: dict[str, object], expected_ms: int
 ) -> None:
     assert tombstones_kept_ms(brokers, topic) == expected_ms
+
+
+def test_request_can_have_deleted_what_retention_cannot() -> None:
+    assert Retention(None, None).expiry(**RUN, requested=True) == Expiry(None, None, 200, requested=True)
+    assert Retention(59_000).expiry(**RUN, requested=True) == Expiry(59_000_000_000 - SLACK_NS, None, 200, True)

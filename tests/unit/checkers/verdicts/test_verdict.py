@@ -110,7 +110,7 @@ def test_judge_adds_counts_over_partitions_and_takes_the_worst_time() -> None:
 
 def test_reason_names_only_what_holds_in_this_run() -> None:
     reason = reason_for("vanished-read", acks_one=True, retention=True, unclean=True)
-    assert reason.startswith("retention, and")
+    assert reason.startswith("retention or DeleteRecords, and")
     assert "acks=1" not in reason
     assert "unclean.leader.election.enable=true" in reason
 

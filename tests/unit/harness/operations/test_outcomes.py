@@ -4,7 +4,7 @@ import pytest
 
 from broker.wire.errors import ErrorCode
 from harness.operations import outcomes
-from harness.operations.outcomes import read_outcome, send_outcome
+from harness.operations.outcomes import deletion_outcome, read_outcome, send_outcome
 
 pytestmark = pytest.mark.guarantee("H4")
 
@@ -72,3 +72,24 @@ def test_read_with_an_error_as_response_fails(error: str) -> None:
 @pytest.mark.parametrize("error", ["timeout", "connection-reset", "malformed"])
 def test_read_without_a_response_is_info(error: str) -> None:
     assert read_outcome(error) == "info"
+
+
+NOTHING_DELETED = {
+    "OFFSET_OUT_OF_RANGE",
+    "POLICY_VIOLATION",
+    "INVALID_TOPIC_EXCEPTION",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "UNSUPPORTED_VERSION",
+}
+
+
+@pytest.mark.parametrize("error", [code.name for code in ErrorCode if code != ErrorCode.NONE])
+def test_deletion_with_kafka_error_fails_only_when_nothing_can_have_been_deleted(error: str) -> None:
+    assert deletion_outcome(error) == ("fail" if error in NOTHING_DELETED else "info")
+
+
+def test_deletion_without_a_response_is_info_and_one_that_was_never_sent_fails() -> None:
+    assert {deletion_outcome(error) for error in outcomes.NO_RESPONSE} == {"info"}
+    assert {deletion_outcome(error) for error in outcomes.NOTHING_SENT} == {"fail"}
+    assert deletion_outcome(None) == "ok"

@@ -6,7 +6,7 @@ import pytest
 
 from harness.operations.generator import Op
 from harness.plan.plan import Plan, TopicPlan, WorkloadPlan
-from harness.workloads.wide.generators import LOOKUP, Sending, load
+from harness.workloads.wide.generators import BEYOND, BEYOND_SHARE, LOOKUP, Sending, load
 from harness.workloads.wide.options import Options
 from tests.support.virtual_time import simulate
 
@@ -60,3 +60,17 @@ def test_nothing_begins_in_an_idle_spell_and_busy_ones_are_full() -> None:
     per_spell = [sum(op.time_ns // (5 * SECOND) == nth for op in ops) for nth in range(4)]
     assert all(count == pytest.approx(900, rel=0.2) for count in per_spell)
     assert ops[-1].time_ns > 17 * SECOND
+
+
+def test_share_of_reads_deletes_and_some_of_these_beyond_the_end() -> None:
+    reads = [op for op in ops_of(Options(lookups=0.1, deletions=0.2)) if op.f != "send"]
+    deletions = [op for op in reads if op.f == "delete_records"]
+    assert len(deletions) / len(reads) == pytest.approx(0.2, abs=0.03)
+    beyond = sum(op.detail == BEYOND for op in deletions)
+    assert beyond / len(deletions) == pytest.approx(BEYOND_SHARE, abs=0.06)
+    assert {op.detail for op in deletions} == {BEYOND, None}
+    assert sum(op.detail == LOOKUP for op in reads) / len(reads) == pytest.approx(0.1, abs=0.03)
+
+
+def test_nothing_is_deleted_unless_the_run_file_says_so() -> None:
+    assert not [op for op in ops_of(Options(lookups=0.5)) if op.f == "delete_records"]

@@ -6,7 +6,7 @@ import pytest
 
 from harness.plan.run_file import parse_plan
 from harness.plan.toml_source import PlanError
-from harness.workloads import workload_kind
+from harness.workloads import checkers_of, workload_kind
 from nemesis.catalogue import load_catalogue
 
 START = 'name = "x"\n[workload]\nkind = "wide"\n'
@@ -22,6 +22,19 @@ START = 'name = "x"\n[workload]\nkind = "wide"\n'
         (
             "[workload.options]\nidle = 2\n",
             "x.toml:5: workload.options.idle: wide has together, sessions, lookups, acks",
+        ),
+        (
+            "[workload.options]\ndeletes = 0.1\n",
+            "x.toml:5: workload.options.deletes: wide has together, sessions, lookups, acks_one, deletions, busy_s, "
+            "idle_s (did you mean deletions?)",
+        ),
+        (
+            "[workload.options]\ndeletions = 0.6\n",
+            "x.toml:5: workload.options.deletions: 0.6 is not a number from 0 to",
+        ),
+        (
+            '[workload.options]\ndeletions = 0.1\n[topic]\nname = "hw"\n[topic.config]\n"cleanup.policy" = "compact"\n',
+            "x.toml:5: workload.options.deletions: brokers delete no records of a topic with cleanup.policy compact",
         ),
         ("acks = 1\n[workload.options]\nacks_one = 0.1\n", "x.toml:6: workload.options.acks_one: is a share of sends"),
         (
@@ -41,3 +54,12 @@ def test_what_cannot_be_is_refused(text: str, says: str) -> None:
 def test_without_acks_one_any_fault_will_do(faults: str) -> None:
     text = START + f"[workload.options]\nidle_s = 2\n[faults]\n{faults}\n"
     workload_kind("wide").check(parse_plan("x.toml", text, load_catalogue().kinds))
+
+
+def test_deletions_are_judged_where_there_are_any() -> None:
+    plans = [
+        parse_plan("x.toml", START + f"[workload.options]\n{option}\n", load_catalogue().kinds)
+        for option in ("deletions = 0.1", "lookups = 0.1")
+    ]
+    assert ["deleted-records" in checkers_of(plan) for plan in plans] == [True, False]
+    assert set(checkers_of(plans[0])) == set(workload_kind("wide").checkers)
