@@ -33,6 +33,7 @@ from checkers.coverage.queries import (
     around_faults,
     election_faults,
     elections_of,
+    heads_deleted,
     isr_changes,
     leader_changes,
     load_gaps,
@@ -220,6 +221,8 @@ class _Queries:
         self.isr_changes = progress.watch(pool.submit(isr_changes, evidence))
         self.replicas = progress.watch(pool.submit(replicas_by_partition, evidence))
         self.outputs = progress.watch(pool.submit(output_partitions, history, info))
+        asked = info.checks.get("heads_deleted")
+        self.heads_deleted = pool.submit(heads_deleted, history, info.partitions) if asked else None
 
 
 def _rows(
@@ -313,6 +316,7 @@ def _coverage(
             election_faults=election_faults(elections, faults, info, met),
             lag_shrinks=shrinks if has_events and has_znodes else None,
             expansions=expansions if has_events and has_znodes else None,
+            heads_deleted=None if queries.heads_deleted is None else queries.heads_deleted.result(),
             faults=[damage.as_json(fault, met) for fault in faults],
             around=queries.around.result(),
             load_gaps=queries.load_gaps.result(),

@@ -158,6 +158,14 @@ def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:
     return gaps
 
 
+def heads_deleted(history: History, partitions: Sequence[str]) -> int:
+    """How many partitions' logs a response of the load said to begin above 0: their oldest records were deleted."""
+    told = history.requests.where((F.col("phase") == MAIN) & (F.col("outcome") == "ok"))
+    earliest = F.when((F.col("f") == "list_offsets") & (F.col("timestamp") == -2), F.col("end_offset"))
+    above = told.where((F.coalesce("log_start", earliest) > 0) & F.col("p").isin(*partitions))
+    return above.select("p").distinct().count()
+
+
 def elections_of(evidence: Evidence) -> list[Election]:
     """Elections of the run's partitions, in ZooKeeper's order, timed by the controller's log where there is one."""
     announced = (

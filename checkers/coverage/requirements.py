@@ -6,10 +6,11 @@ that covered every acknowledged record, the same records by the real client, no 
 lowers them; a script, which is a load of its own, need not reach every partition. *Counts*: acknowledged records, kinds
 of faults that caused an election, ISR shrinks for lag, expansions, and acknowledged writes and polls of the load
 before, during and after every fault, and on every partition wherever it went on for long enough under no fault.
-`checks` of the run file may set the first four; a scripted run, whose steps are the point, need not write during its
-faults; nor need anyone while a fault leaves too few brokers to acknowledge (checkers/coverage/fault_reach.py), if
-writes were tried, or read while it leaves none, or do either after one that ended too late in the load
-(checkers/coverage/recovery.py). Whatever is lower than the defaults stands in the verdict sentence.
+`checks` of the run file may set the first four, and ask for logs that lost their heads; a scripted run, whose steps are
+the point, need not write during its faults; nor need anyone while a fault leaves too few brokers to acknowledge
+(checkers/coverage/fault_reach.py), if writes were tried, or read while it leaves none, or do either after one that
+ended too late in the load (checkers/coverage/recovery.py). Whatever is lower than the defaults stands in the verdict
+sentence.
 """
 
 from __future__ import annotations
@@ -19,13 +20,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-DEFAULTS: Mapping[str, int] = {"acknowledged": 5000, "election_faults": 3, "lag_shrinks": 1, "expansions": 1}
+DEFAULTS: Mapping[str, int] = {
+    "acknowledged": 5000,
+    "election_faults": 3,
+    "lag_shrinks": 1,
+    "expansions": 1,
+    "heads_deleted": 0,
+}
 
 _NOUNS = {
     "acknowledged": "acknowledged records",
     "election_faults": "kinds of faults that caused an election",
     "lag_shrinks": "ISR shrinks by a leader for lag",
     "expansions": "ISR expansions",
+    "heads_deleted": "partitions whose oldest records were deleted during the load",
 }
 
 
@@ -77,6 +85,8 @@ class Seen:
     """How many partitions the load reached again after the last fault, where that was too late in it to require all."""
     faults_asked: Sequence[str] = ()
     """Kinds of faults that the run file names."""
+    heads_deleted: int | None = None
+    """Partitions whose log was seen to begin later during the load; counted where the run file asks for some."""
 
 
 @dataclass(slots=True)
@@ -102,6 +112,7 @@ def judge_coverage(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> 
         "election_faults": None if seen.elections is None else len(seen.election_faults),
         "lag_shrinks": seen.lag_shrinks,
         "expansions": seen.expansions,
+        "heads_deleted": seen.heads_deleted,
     }
     missing = [
         f"{_NOUNS[name]}: {'no evidence' if have[name] is None else have[name]}, required are {least}"
@@ -131,6 +142,7 @@ def judge_coverage(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> 
         "election_faults": list(seen.election_faults),
         "lag_shrinks": seen.lag_shrinks,
         "expansions": seen.expansions,
+        "heads_deleted": seen.heads_deleted,
         "faults": len(seen.faults),
     }
     # What there was no evidence to count is no figure: a 0 would be a statement.

@@ -14,6 +14,7 @@ from random import Random
 from harness.clients.connection import ClientError, Connection
 from harness.clients.requests import ClusterState, create_topic, metadata
 from harness.clients.router import Cluster
+from harness.clients.topic_configs import set_topic_config, topic_config
 from harness.plan.plan import TopicPlan
 
 REQUEST_TIMEOUT_S = 1.0
@@ -128,6 +129,33 @@ class Admin:
                     last = f"controller {controller}"
             self._sleep(PAUSE_S)
         raise AdminError(f"topic {topic.name} was not created within {limit_s:g} s: {last}")
+
+    def set_topic_config(self, key: str, value: str, limit_s: float) -> None:
+        """Set it for the run's topic by requests to any broker, until all brokers say that they have it. Raises
+        AdminError.
+        """
+        end_s = time.monotonic() + limit_s
+        while True:
+            last = self._set_at_any(key, value)
+            if not last:
+                return
+            if time.monotonic() >= end_s:
+                raise AdminError(f"{key} of {self.cluster.topic} was not set within {limit_s:g} s: {last}")
+            self._sleep(PAUSE_S)
+
+    def _set_at_any(self, key: str, value: str) -> str:
+        """Empty when every broker has it, else what is missing. It is set where the first broker lacks it."""
+        for broker_id, connection in self._connections.items():
+            deadline_ns = time.monotonic_ns() + int(REQUEST_TIMEOUT_S * 1e9)
+            try:
+                connection.connect(deadline_ns)
+                have = topic_config(connection, self.cluster.topic, key, deadline_ns=deadline_ns)
+                if have != value:
+                    error = set_topic_config(connection, self.cluster.topic, key, value, deadline_ns=deadline_ns)
+                    return error or f"broker {broker_id} has {have}"
+            except ClientError as failure:
+                return str(failure)
+        return ""
 
     def _create_at(self, controller: int, topic: TopicPlan) -> str:
         """Empty when the topic exists now, else what went wrong."""

@@ -143,6 +143,7 @@ class ChecksPlan:
     election_faults: int | None = None
     lag_shrinks: int | None = None
     expansions: int | None = None
+    heads_deleted: int | None = None
 
     def given(self) -> dict[str, int]:
         """The figures that the run file sets, by key; the checkers have defaults for the others."""
@@ -151,6 +152,7 @@ class ChecksPlan:
             "election_faults": self.election_faults,
             "lag_shrinks": self.lag_shrinks,
             "expansions": self.expansions,
+            "heads_deleted": self.heads_deleted,
         }
         return {name: figure for name, figure in figures.items() if figure is not None}
 

@@ -299,6 +299,7 @@ def _checks(table: Table) -> ChecksPlan:
         election_faults=table.optional_integer("election_faults", low=0, high=high),
         lag_shrinks=table.optional_integer("lag_shrinks", low=0, high=high),
         expansions=table.optional_integer("expansions", low=0, high=high),
+        heads_deleted=table.optional_integer("heads_deleted", low=0, high=high),
     )
     table.finish()
     return checks

@@ -22,6 +22,7 @@ _FIGURES = {
     "ends_judged": "end offsets compared",
     "expansions": "replicas that came back into the in-sync set (ISR)",
     "found": "violations found",
+    "heads_deleted": "partitions whose oldest records were deleted while the load went on",
     "hw_advances": "advances of a high watermark",
     "hw_events": "high watermarks seen",
     "lag_shrinks": "replicas that a leader put out of the in-sync set (ISR) because they lagged",

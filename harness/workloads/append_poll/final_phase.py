@@ -18,6 +18,7 @@ from harness.workloads.append_poll.generators import final_sends
 from harness.workloads.append_poll.leader_rotation import Rotation, Topic, current_leaders
 from harness.workloads.base import Brokers, FinalTools, RunContext
 
+RETENTION, NEVER = "retention.ms", "-1"
 _FETCH_WAIT_MS = 500  # Kafka's default of replica.fetch.wait.max.ms
 _SETTLE_MS_MAX = 1000.0
 _SETTLE_MARGIN_S = 0.2
@@ -41,6 +42,7 @@ class FinalPhase:
         except AdminError as error:
             self.run.history.harness("heal", error=str(error))
             self.run.show(str(error), limit_s)
+        self._keep_what_is_left(limit_s)
         self._write_and_drain("current")
         self.run.check()
         self.tools.collect_evidence()
@@ -63,6 +65,18 @@ class FinalPhase:
             self._write_and_drain("again", again=1)
             self.run.check()
 
+    def _keep_what_is_left(self, limit_s: float) -> None:
+        """Where records go for their age, end that: a log that loses its head while it is read cannot be read whole by
+        one reader after the other, and in the end nothing would be left.
+        """
+        if not deletes_by_time(self.plan):
+            return
+        try:
+            self.admin.set_topic_config(RETENTION, NEVER, limit_s)
+        except AdminError as error:
+            self.run.history.harness("heal", error=str(error))
+            self.run.show(str(error), limit_s)
+
     def _write_and_drain(self, name: str, again: int = 0) -> None:
         """A fresh acknowledged sentinel per partition, and a drain of everything up to it from the leader."""
         limit_s = self.plan.limits.drain_s
@@ -73,6 +87,13 @@ class FinalPhase:
         if incomplete:
             # Nothing makes up for the first of these drains: the rotation restarts brokers before it reads them.
             self.run.show(f"drain {name}: {incomplete} readings did not reach the end", limit_s)
+
+
+def deletes_by_time(plan: Plan) -> bool:
+    """Whether the run file says how old records may become, and does not say that they stay for ever."""
+    if RETENTION in plan.topic.config:
+        return plan.topic.config[RETENTION] != NEVER
+    return any(f"log.retention.{unit}" in plan.system.settings for unit in ("ms", "minutes", "hours"))
 
 
 def settle_s(settings: Mapping[str, str]) -> float:

@@ -24,6 +24,16 @@ from broker.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from broker.wire.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from broker.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    IncrementallyAlteredResult,
+)
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -47,6 +57,8 @@ _SERVED = (
     ApiKey.API_VERSIONS,
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_RECORDS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.DESCRIBE_CONFIGS,
 )
 
 # What to do with one request instead of answering it: given its header, the raw answer frame to send, or None to close.
@@ -89,6 +101,8 @@ class FakeBroker:
         self.misbehave: dict[ApiKey, deque[Misbehaviour]] = {}
         self.sessions: dict[int, Session] = {}
         self.sessions_max = 100
+        self.config: dict[str, str | None] = {}
+        self.alter_error = 0
         self.fetched: list[fetch.FetchRequest] = []
         self._server = socket.create_server((host, port))
         self.port: int = self._server.getsockname()[1]
@@ -168,6 +182,12 @@ class FakeBroker:
                 return self._create(CreateTopicsRequest.decode(version, body)).encode(version)
             case ApiKey.DELETE_RECORDS:
                 return self._delete(DeleteRecordsRequest.decode(version, body)).encode(version)
+            case ApiKey.INCREMENTAL_ALTER_CONFIGS:
+                return self._alter(IncrementalAlterConfigsRequest.decode(version, body)).encode(version)
+            case ApiKey.DESCRIBE_CONFIGS:
+                have = [DescribeConfigsResourceResult(key, value) for key, value in self.config.items()]
+                described = DescribeConfigsResult(0, None, 2, self.topic, have)
+                return DescribeConfigsResponse(results=[described]).encode(version)
         raise AssertionError(api)
 
     def _metadata(self) -> MetadataResponse:
@@ -318,6 +338,16 @@ class FakeBroker:
                 parts.append(DeleteRecordsPartitionResult(wanted.partition_index, low, error))
             answers.append(DeleteRecordsTopicResult(topic.name, parts))
         return DeleteRecordsResponse(topics=answers)
+
+    def _alter(self, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+        answers = []
+        for resource in request.resources:
+            if not self.alter_error:
+                self.config |= {one.name: one.value for one in resource.configs}
+            answers.append(
+                IncrementallyAlteredResult(self.alter_error, None, resource.resource_type, resource.resource_name)
+            )
+        return IncrementalAlterConfigsResponse(responses=answers)
 
     def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         answers = []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.wire.api import ApiKey
 from harness.clients.admin import Admin, AdminError, has_full_isrs, has_leaders
 from harness.clients.connection import Address
 from harness.clients.router import Cluster
@@ -155,3 +156,17 @@ def test_script_send_to_a_leader_that_is_gone_looks_the_leader_up_again(broker: 
     admin.close()
     history.flush()
     assert [line["node"] for line in read_lines(history.path)] == ["n1", "n1"]
+
+
+def test_setting_of_the_topic_is_set_once_and_seen_at_every_broker(broker: FakeBroker, admin: Admin) -> None:
+    broker.config = {"retention.ms": "25000"}
+    admin.set_topic_config("retention.ms", "-1", 5)
+    assert broker.config == {"retention.ms": "-1"}
+    assert broker.asked(ApiKey.INCREMENTAL_ALTER_CONFIGS) == 1
+    assert broker.asked(ApiKey.DESCRIBE_CONFIGS) == 2
+
+
+def test_setting_that_no_broker_takes_is_an_error_that_says_so(broker: FakeBroker, admin: Admin) -> None:
+    broker.alter_error = 40
+    with pytest.raises(AdminError, match=r"retention\.ms of hw was not set within 0\.1 s: INVALID_CONFIG"):
+        admin.set_topic_config("retention.ms", "-1", 0.1)

@@ -111,3 +111,20 @@ def test_coverage_of_a_run_whose_faults_never_began_is_not_met(scripted: bool) -
     result = judge_coverage(calm, scripted=scripted, checks=checks)
     assert result.missing == ["not one fault began, though the run file names kill, pause"]
     assert judge_coverage(replace(calm, faults_asked=[]), scripted=scripted, checks=checks).met
+
+
+@pytest.mark.parametrize(
+    ("seen", "missing"), [(4, []), (3, [": 3, required are 4"]), (None, [": no evidence, required"])]
+)
+def test_logs_that_lost_their_heads_are_required_where_the_run_file_asks(seen: int | None, missing: list[str]) -> None:
+    result = judge_coverage(replace(FULL, heads_deleted=seen), scripted=False, checks={"heads_deleted": 4})
+    what = "partitions whose oldest records were deleted during the load"
+    assert [text.startswith(what + end) for text, end in zip(result.missing, missing, strict=True)] == [True] * len(
+        missing
+    )
+    assert result.figures.get("heads_deleted") == seen
+
+
+def test_no_log_needs_to_lose_its_head_unasked() -> None:
+    result = judge_coverage(replace(FULL, heads_deleted=0), scripted=False, checks={})
+    assert (result.met, result.lowered) == (True, {})
