@@ -7,7 +7,7 @@ script or this load. Invariant: while some partition responds, it gets requests,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.operations.generator import (
@@ -136,9 +136,16 @@ def load(plan: Plan) -> Generator:
 
 
 def mixed(
-    plan: Plan, rng: Rng, sends: Callable[[Spread], Generator], reads: Callable[[Spread], Generator]
+    plan: Plan,
+    rng: Rng,
+    sends: Callable[[Spread], Generator],
+    reads: Callable[[Spread], Generator],
+    further: Sequence[tuple[Generator, int]] = (),
 ) -> Generator:
-    """What threads that send and threads that read do, by their share, at the plan's rate, without an end."""
+    """What threads that send and threads that read do, by their share, at the plan's rate, without an end.
+
+    further: generators with threads of their own, and their weights, where a thread of these has 1.
+    """
     workload, partitions = plan.workload, plan.topic.partitions
     parts: list[Generator] = []
     weights: list[int] = []
@@ -148,6 +155,9 @@ def mixed(
     if workload.consumers:
         parts.append(reads(Spread(workload.producers, threads_of(workload), partitions)))
         weights.append(workload.consumers)
+    for generator, weight in further:
+        parts.append(generator)
+        weights.append(weight)
     return Stagger(rng.split(4), 1e9 / workload.rate, Mix(rng.split(3), tuple(parts), tuple(weights)))
 
 

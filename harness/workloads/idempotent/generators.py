@@ -7,6 +7,7 @@ Invariant: while some partition responds, it gets requests, however many others 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.operations.generator import (
@@ -31,7 +32,7 @@ RENEWED = 0.004
 """After which share of its batches a producer that is well takes another identity, so that epochs and ids change."""
 
 
-_WEIGHT = 2
+WEIGHT = 2
 """Of a producer among the load's operations, where a consumer has 1: a batch may need several requests."""
 
 
@@ -175,32 +176,37 @@ def threads_of(plan: Plan, options: Options) -> int:
     return max(1, plan.workload.producers * options.in_flight + plan.workload.consumers)
 
 
+def producers_of(
+    plan: Plan, options: Options, rng: Rng, count: int, first_thread: int, first_value: int
+) -> Sequence[Generator]:
+    """The requests of so many producers, by `in_flight` threads each from first_thread on, with values of their own
+    from first_value on.
+    """
+    return [
+        ProducerSends(
+            rng.split(10 + number),
+            first_thread + number * options.in_flight,
+            Producer(
+                Identity(number, 0, 0),
+                tuple(Lane() for _ in range(plan.topic.partitions)),
+                options.in_flight,
+                int(options.give_up_s * 1e9),
+            ),
+            plan.workload.records_per_send,
+            options.on_purpose,
+            first_value + number,
+            count,
+        )
+        for number in range(count)
+    ]
+
+
 def load(plan: Plan, options: Options) -> Generator:
     """The operations of the main phase: every producer's requests and the polls, at the plan's rate."""
     workload, partitions = plan.workload, plan.topic.partitions
     rng = Rng(plan.seed_drawn)
-    parts: list[Generator] = []
-    weights: list[int] = []
-    for number in range(workload.producers):
-        producer = Producer(
-            Identity(number, 0, 0),
-            tuple(Lane() for _ in range(partitions)),
-            options.in_flight,
-            int(options.give_up_s * 1e9),
-        )
-        first = number * options.in_flight
-        parts.append(
-            ProducerSends(
-                rng.split(10 + number),
-                first,
-                producer,
-                workload.records_per_send,
-                options.on_purpose,
-                number,
-                workload.producers,
-            )
-        )
-        weights.append(_WEIGHT)
+    parts: list[Generator] = [*producers_of(plan, options, rng, workload.producers, 0, 0)]
+    weights = [WEIGHT] * len(parts)
     if workload.consumers:
         senders = workload.producers * options.in_flight
         parts.append(Polls(rng.split(2), Spread(senders, threads_of(plan, options), partitions)))

@@ -16,8 +16,10 @@ from harness.workloads.idempotent.client import ACKS_ALL, IdempotentClient, Iden
 from harness.workloads.idempotent.generators import load, threads_of
 from harness.workloads.idempotent.options import options_of
 
-CHECKERS = (*APPEND_POLL, "resend-offset", "producer-order", "producer-sequence")
-"""What clients saw, as of append-poll; what responses say of sequences; and the sequences in the brokers' files."""
+OF_PRODUCERS = ("resend-offset", "producer-order", "producer-sequence")
+"""What responses say of sequences, and the sequences in the brokers' files."""
+CHECKERS = (*APPEND_POLL, *OF_PRODUCERS)
+"""What clients saw, as of append-poll, and what is of producers with ids."""
 
 
 class Idempotent:

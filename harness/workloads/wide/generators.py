@@ -21,7 +21,9 @@ from harness.operations.generator import (
     TimeLimit,
 )
 from harness.plan.plan import Plan
-from harness.workloads.append_poll.generators import Polls, Spread, mixed
+from harness.workloads.append_poll.generators import Polls, Spread, mixed, threads_of
+from harness.workloads.idempotent.generators import WEIGHT, producers_of
+from harness.workloads.idempotent.options import Options as OfIds
 from harness.workloads.wide.options import Options
 
 LOOKUP = "lookup"
@@ -29,6 +31,10 @@ LOOKUP = "lookup"
 BEYOND = "beyond"
 """`Op.detail` of a delete_records that has to be refused: its offset lies beyond the log's end."""
 BEYOND_SHARE = 0.15
+WITH_IDS = OfIds()
+"""How producers with ids behave: as those of the workload `idempotent` do by default."""
+_OF_IDS = 10**10
+"""Values from here on are theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +132,26 @@ class Spells:
         return replace(self, inner=self.inner.update(completed))
 
 
+def plain_threads(plan: Plan) -> int:
+    """How many threads send plainly, or read; those of producers with ids come behind them."""
+    return threads_of(plan.workload)
+
+
+def all_threads(plan: Plan, options: Options) -> int:
+    """How many threads the load has."""
+    return plain_threads(plan) + options.idempotent * WITH_IDS.in_flight
+
+
 def load(plan: Plan, options: Options) -> Generator:
     """The operations of the main phase: sends and reads by their threads' share, at the plan's rate while busy."""
     rng, records = Rng(plan.seed_drawn), plan.workload.records_per_send
+    with_ids = producers_of(plan, WITH_IDS, rng.split(6), options.idempotent, plain_threads(plan), _OF_IDS)
     paced = mixed(
         plan,
         rng,
         lambda spread: WideSends(rng.split(1), spread, records, options),
         lambda spread: WideReads(rng.split(5), options.lookups, options.deletions, Polls(rng.split(2), spread)),
+        [(producer, WEIGHT) for producer in with_ids],
     )
     if options.idle_s:
         paced = Spells(int(options.busy_s * 1e9), int(options.idle_s * 1e9), paced)

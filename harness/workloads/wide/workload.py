@@ -17,8 +17,10 @@ from harness.plan.toml_source import PlanError
 from harness.workloads.append_poll.workload import CHECKERS as APPEND_POLL
 from harness.workloads.append_poll.workload import AppendPollRun
 from harness.workloads.base import Brokers, RunContext
+from harness.workloads.idempotent.client import IdempotentClient, Identities
+from harness.workloads.idempotent.workload import OF_PRODUCERS
 from harness.workloads.wide.client import WideClient
-from harness.workloads.wide.generators import load
+from harness.workloads.wide.generators import all_threads, load, plain_threads
 from harness.workloads.wide.options import options_of
 
 ACKS_ALL = -1
@@ -30,11 +32,16 @@ BESIDE = 500_000_000
 class Wide:
     """Implements `harness.workloads.base.WorkloadKind`."""
 
-    checkers = (*APPEND_POLL, *OF_DELETIONS)
+    checkers = (*APPEND_POLL, *OF_DELETIONS, *OF_PRODUCERS)
 
     def checkers_of(self, plan: Plan) -> Sequence[str]:
         """Without those that judge what this plan's clients never do."""
-        return self.checkers if options_of(plan).deletions else APPEND_POLL
+        options = options_of(plan)
+        return (
+            *APPEND_POLL,
+            *(OF_DELETIONS if options.deletions else ()),
+            *(OF_PRODUCERS if options.idempotent else ()),
+        )
 
     def check(self, plan: Plan) -> None:
         """Raises PlanError for options that there are not, and for what leaves acknowledged records without another
@@ -44,6 +51,9 @@ class Wide:
         if plan.script:
             raise PlanError("script: the workload wide has a load of its own; scripts are append-poll's")
         self._check_deletions(plan, options.deletions)
+        if options.idempotent and plan.workload.acks != ACKS_ALL:
+            where = f"{plan.workload.options_where['idempotent']}: workload.options.idempotent"
+            raise PlanError(f"{where}: these producers need acks all; workload.acks is {plan.workload.acks}")
         if not options.acks_one:
             return
         where = f"{plan.workload.options_where['acks_one']}: workload.options.acks_one"
@@ -73,6 +83,8 @@ class WideRun(AppendPollRun):
     def __init__(self, plan: Plan, brokers: Brokers, run: RunContext) -> None:
         super().__init__(plan, brokers, run)
         self._options = options_of(plan)
+        self.threads = all_threads(plan, self._options)
+        self._identities = Identities()
         self._beside = itertools.count(BESIDE)
 
     def generator(self) -> Generator:
@@ -80,8 +92,12 @@ class WideRun(AppendPollRun):
         return load(self._plan, self._options)
 
     def open_client(self, process: int, thread: int) -> Client:
-        """A logical process of the load."""
+        """A logical process of the load; one of a producer with an id goes on with its identity."""
         history = self._run.history
+        if thread >= plain_threads(self._plan):
+            return IdempotentClient(
+                process, thread, self._settings, self._shared, self._identities, lambda: history.phase
+            )
         return WideClient(
             process,
             thread,

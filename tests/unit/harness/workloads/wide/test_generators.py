@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.operations.generator import Op
+from harness.operations.generator import Completed, Op
 from harness.plan.plan import Plan, TopicPlan, WorkloadPlan
-from harness.workloads.wide.generators import BEYOND, BEYOND_SHARE, LOOKUP, Sending, load
+from harness.workloads.idempotent.producer import Request
+from harness.workloads.wide.generators import BEYOND, BEYOND_SHARE, LOOKUP, WITH_IDS, Sending, all_threads, load
 from harness.workloads.wide.options import Options
 from tests.support.virtual_time import simulate
 
@@ -15,9 +16,14 @@ pytestmark = pytest.mark.guarantee("H6")
 SECOND = 10**9
 
 
-def ops_of(options: Options, records: int = 2, time_limit_s: float = 20.0) -> list[Op]:
+def ops_of(options: Options, records: int = 2, time_limit_s: float = 20.0, threads: int = 10) -> list[Op]:
     workload = WorkloadPlan(kind="wide", records_per_send=records, time_limit_s=time_limit_s, rate=300.0)
-    return simulate(load(Plan("x", TopicPlan("hw", 3, 3), seed=5, workload=workload), options), 10)
+    generator = load(Plan("x", TopicPlan("hw", 3, 3), seed=5, workload=workload), options)
+    return simulate(generator, threads, came_out=came_out, asked_every_ns=10_000_000)
+
+
+def came_out(op: Op) -> Completed:
+    return Completed(op, "ok", None, op.time_ns)
 
 
 def sendings(ops: list[Op]) -> list[tuple[Op, Sending]]:
@@ -74,3 +80,24 @@ def test_share_of_reads_deletes_and_some_of_these_beyond_the_end() -> None:
 
 def test_nothing_is_deleted_unless_the_run_file_says_so() -> None:
     assert not [op for op in ops_of(Options(lookups=0.5)) if op.f == "delete_records"]
+
+
+def test_producers_with_ids_have_threads_and_values_of_their_own() -> None:
+    ops = ops_of(Options(idempotent=2), threads=10 + 2 * WITH_IDS.in_flight)
+    with_ids = [op for op in ops if isinstance(op.detail, Request)]
+    assert {op.thread >= 10 for op in with_ids} == {True}
+    assert {op.thread < 10 for op in ops if op not in with_ids} == {True}
+    assert {op.detail.identity.producer for op in with_ids if isinstance(op.detail, Request)} == {0, 1}
+    plain = {
+        value for op, detail in sendings(ops) for value in (*op.values, *(v for _, vs in detail.further for v in vs))
+    }
+    theirs = {value for op in with_ids for value in op.values}
+    assert len(theirs) > 500
+    assert not plain & theirs
+    assert any(isinstance(op.detail, Request) and op.detail.repeats is not None for op in with_ids)
+
+
+def test_without_producers_with_ids_the_load_has_the_plan_s_threads() -> None:
+    plan = Plan("x", TopicPlan("hw", 3, 3), seed=5, workload=WorkloadPlan(kind="wide", producers=6, consumers=4))
+    assert all_threads(plan, Options()) == 10
+    assert all_threads(plan, Options(idempotent=3)) == 10 + 3 * WITH_IDS.in_flight

@@ -25,8 +25,8 @@ START = 'name = "x"\n[workload]\nkind = "wide"\n'
         ),
         (
             "[workload.options]\ndeletes = 0.1\n",
-            "x.toml:5: workload.options.deletes: wide has together, sessions, lookups, acks_one, deletions, busy_s, "
-            "idle_s (did you mean deletions?)",
+            "x.toml:5: workload.options.deletes: wide has together, sessions, lookups, acks_one, deletions, "
+            "idempotent, busy_s, idle_s (did you mean deletions?)",
         ),
         (
             "[workload.options]\ndeletions = 0.6\n",
@@ -56,10 +56,14 @@ def test_without_acks_one_any_fault_will_do(faults: str) -> None:
     workload_kind("wide").check(parse_plan("x.toml", text, load_catalogue().kinds))
 
 
-def test_deletions_are_judged_where_there_are_any() -> None:
-    plans = [
-        parse_plan("x.toml", START + f"[workload.options]\n{option}\n", load_catalogue().kinds)
-        for option in ("deletions = 0.1", "lookups = 0.1")
-    ]
-    assert ["deleted-records" in checkers_of(plan) for plan in plans] == [True, False]
-    assert set(checkers_of(plans[0])) == set(workload_kind("wide").checkers)
+def test_what_the_clients_never_do_is_not_judged() -> None:
+    of_ids = {"resend-offset", "producer-order", "producer-sequence"}
+    every = set(workload_kind("wide").checkers)
+    for options, left_out in (
+        ("deletions = 0.1\nidempotent = 1", set()),
+        ("idempotent = 1", {"deleted-records"}),
+        ("deletions = 0.1", of_ids),
+        ("lookups = 0.1", of_ids | {"deleted-records"}),
+    ):
+        plan = parse_plan("x.toml", START + f"[workload.options]\n{options}\n", load_catalogue().kinds)
+        assert every - set(checkers_of(plan)) == left_out
