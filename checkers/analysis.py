@@ -236,6 +236,7 @@ def _rows(
         unclean=evidence.unclean,
         events=evidence.events,
         interruptions=interruptions(faults),
+        lookups=_wanted(BY_NAME["wrong-lookup"], evidence.info),
     )
     families = {**black_box(facts), **white_box(evidence, raw_events)}
     if any(_wanted(spec, evidence.info) for spec in GROUPS):

@@ -72,6 +72,7 @@ UNCLEAN = Allowance(
         "refused-read": _ALL,
         "nonmonotonic-end": _ALL,
         "deleted-records": frozenset({"shown", "beyond"}),
+        "wrong-lookup": frozenset({"other", "passed-over"}),
         "torn-transaction": _ALL,
         "committed-lost": _ALL,
         "at-most-once": _ALL,

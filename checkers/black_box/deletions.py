@@ -27,7 +27,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, known_epoch, response_log_start
-from checkers.history.responses import is_poll, response_epoch, shown_end
+from checkers.history.responses import is_poll, looks_up, response_epoch, shown_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DELETED = "deleted-records"
@@ -57,7 +57,8 @@ def _interrupted(spans: Sequence[tuple[int, int]]) -> Column:
 
 def _reads(facts: Facts) -> DataFrame:
     """Reads with a response. low: the least offset that it shows to be there, null where it shows none; log_start: as
-    it gives it; epoch: of the leader, where known. The real client's position is its own: of it only records count.
+    it gives it; epoch: of the leader, where known. A lookup by time shows the record that it found. The real client's
+    position is its own: of it only records count.
     """
     wire = F.coalesce("reader", F.lit("wire")) == "wire"
     start = F.when(wire & (response_log_start() >= 0), response_log_start())
@@ -68,9 +69,12 @@ def _reads(facts: Facts) -> DataFrame:
         "complete_ns",
         F.when(wire, known_epoch(response_epoch())).alias("epoch"),
         start.alias("log_start"),
-        F.least(F.when(is_poll(), F.col("first_offset")), F.when(wire & is_poll(), F.col("position")), start).alias(
-            "low"
-        ),
+        F.least(
+            F.when(is_poll(), F.col("first_offset")),
+            F.when(wire & is_poll(), F.col("position")),
+            F.when(looks_up() & (F.col("end_offset") >= 0), F.col("end_offset")),
+            start,
+        ).alias("low"),
     )
 
 

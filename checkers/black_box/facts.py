@@ -31,7 +31,8 @@ class Facts:
 
     expiry: what retention can have deleted in this run; None: nothing. unclean: elections that the configuration
     allows; where there are any it matters when a loss was seen, and under which leader epoch a record was written.
-    interruptions: spans of run time in which a broker stopped, stood still or was cut off.
+    interruptions: spans of run time in which a broker stopped, stood still or was cut off. lookups: whether clients
+    looked offsets up by time, which is to be judged.
     """
 
     history: History
@@ -40,6 +41,7 @@ class Facts:
     expiry: Expiry | None
     unclean: Unclean
     interruptions: Sequence[tuple[int, int]] = ()
+    lookups: bool = False
 
     @property
     def acked(self) -> DataFrame:
@@ -55,6 +57,7 @@ def build_facts(
     unclean: Unclean = NONE,
     events: DataFrame | None = None,
     interruptions: Sequence[tuple[int, int]] = (),
+    lookups: bool = False,
 ) -> Facts:
     """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
     the node that has led since then. events: the brokers' event logs.
@@ -62,7 +65,7 @@ def build_facts(
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
-    return Facts(history, by_value, by_offset, expiry, unclean, interruptions)
+    return Facts(history, by_value, by_offset, expiry, unclean, interruptions, lookups)
 
 
 def response_log_start() -> Column:

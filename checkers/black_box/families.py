@@ -7,6 +7,7 @@ from checkers.black_box.deletions import deletion_checks
 from checkers.black_box.drain import drain_checks
 from checkers.black_box.ends import end_checks
 from checkers.black_box.facts import Facts
+from checkers.black_box.lookups import lookup_checks
 from checkers.black_box.lost import lost_checks
 from checkers.black_box.offsets import offset_checks
 from checkers.black_box.order import nonmonotonic_sends, real_time_checks, staleness
@@ -31,6 +32,7 @@ def black_box(facts: Facts) -> dict[str, Group]:
             visibility_checks(facts),
             end_checks(facts),
             availability(facts),
+            *([lookup_checks(facts)] if facts.lookups else []),
         ]
 
     def by_poll() -> list[Family]:

@@ -52,6 +52,8 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     judged = any(row.figure for row in rows if row.detail == "ends_judged")
     if "ends_judged" in spec.needs and info.scripted and not judged:
         return "the script requests no end of a log"
+    if unfit(spec.name, info) and not info.compacted:
+        return "the brokers stamp the records: which one is as new as a time, no client knows"
     if unfit(spec.name, info):
         return "the topic is compacted: records go on purpose, and of each replica by itself"
     if info.system_kind == "highwater" or info.event_log:

@@ -183,6 +183,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "records",
         F.col("offset").alias("end_offset"),
         "leader_epoch_answered",
+        "timestamp_answered",
         "low_watermark",
         F.struct(*ANSWERED).alias("answered"),
     )
@@ -233,6 +234,7 @@ def sends_table(operations: DataFrame) -> DataFrame:
             *_of_producer(),
             F.get("asked.sources", F.col("nth")).alias("source"),
             F.get("keys", F.col("nth")).alias("key"),
+            F.col("timestamp").alias("stamp"),
             F.coalesce(F.get("tombstones", F.col("nth")), F.lit(False)).alias("tombstone"),
             # KIP-98: what an idempotent producer has under way stands in the order of its sequences.
             (F.coalesce("in_order", F.lit(False)) | F.col("asked.producer_id").isNotNull()).alias("in_order"),
@@ -275,6 +277,7 @@ def requests_table(operations: DataFrame) -> DataFrame:
             "timestamp",
             "end_offset",
             "leader_epoch_answered",
+            "timestamp_answered",
             "outcome",
             "error",
             "invoke_ns",

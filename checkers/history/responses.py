@@ -16,6 +16,11 @@ def requests_latest() -> Column:
     return (F.col("f") == "list_offsets") & (F.col("timestamp") == -1)
 
 
+def looks_up() -> Column:
+    """A ListOffsets that asks for the first record as new as a time."""
+    return (F.col("f") == "list_offsets") & (F.col("timestamp") >= 0)
+
+
 def response_epoch() -> Column:
     """Leader epoch of the response."""
     return F.when(requests_latest(), F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch"))
@@ -47,6 +52,11 @@ def shown_stable_end() -> Column:
 
 def shown_end() -> Column:
     """End of what the response shows to be committed; null where it shows nothing. An end offset, or a watermark, shows
-    that of all below it, with records or without: the greatest of these counts.
+    that of all below it, with records or without: the greatest of these counts. A lookup by time shows what it found.
     """
-    return F.when(requests_latest(), F.col("end_offset")).otherwise(F.greatest(carried_end(), response_watermark()))
+    found = F.when(F.col("end_offset") >= 0, F.col("end_offset") + 1)
+    return (
+        F.when(requests_latest(), F.col("end_offset"))
+        .when(looks_up(), found)
+        .otherwise(F.greatest(carried_end(), response_watermark()))
+    )

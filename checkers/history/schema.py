@@ -63,6 +63,7 @@ HISTORY_LINE = _struct(
     ("timestamp", _LONG),
     ("offset", _LONG),
     ("leader_epoch_answered", _INT),
+    ("timestamp_answered", _LONG),
     # delete_records
     ("before", _LONG),
     ("low_watermark", _LONG),

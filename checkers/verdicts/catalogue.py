@@ -360,6 +360,15 @@ DELETIONS = (
 )
 """Of workloads that delete records by request."""
 
+LOOKUPS = (
+    _own(
+        "wrong-lookup",
+        "A lookup by time found another record than the first as new",
+        {"lookups_judged": "no lookup by time was answered with a record whose timestamp is known"},
+    ),
+)
+"""Of workloads that look offsets up by time, and say the timestamps of what they send."""
+
 _CLEANED = {
     "keys_judged": "no key of a record that was in the log was looked for by a drain that came to its end",
     "cleaned": "no record had been cleaned away",
@@ -369,5 +378,16 @@ COMPACTION = (
     _own("old-value", "An older value of a key came back", _CLEANED),
 )
 
-ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *DELETIONS, *TRANSACTIONS, *GROUPS, *APPLICATIONS, *COMPACTION)
+ALL = (
+    *BLACK_BOX,
+    *DRAINS,
+    *WHITE_BOX,
+    *PRODUCERS,
+    *DELETIONS,
+    *LOOKUPS,
+    *TRANSACTIONS,
+    *GROUPS,
+    *APPLICATIONS,
+    *COMPACTION,
+)
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

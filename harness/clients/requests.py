@@ -112,10 +112,12 @@ def produce_one(
     return produce_batch(connection, topic, partition, batch, acks=acks, timeout_ms=timeout_ms, deadline_ns=deadline_ns)
 
 
-def batch_of(values: Sequence[int], topic: str, partition: int, record_bytes: int) -> bytes:
-    """A record for each value, stamped now."""
+def batch_of(
+    values: Sequence[int], topic: str, partition: int, record_bytes: int, stamp_ms: int | None = None
+) -> bytes:
+    """A record for each value, stamped with that wall time, or now."""
     records = [NewRecord(None, encode_value(value, topic, partition, record_bytes)) for value in values]
-    return encode_batch(records, timestamps=time.time_ns() // 1_000_000)
+    return encode_batch(records, timestamps=time.time_ns() // 1_000_000 if stamp_ms is None else stamp_ms)
 
 
 def produce_batch(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.golden import black_deletions as deletions
 from tests.golden import black_drain as drain
 from tests.golden import black_ends as ends
+from tests.golden import black_lookups as lookups
 from tests.golden import black_polls as polls
 from tests.golden import black_producers as producers
 from tests.golden import black_records as records
@@ -40,6 +41,7 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "resend-offset": (producers.sent_again, producers.another_offset, producers.never_again),
     "producer-order": (producers.sent_again, producers.out_of_order, records.same_twice),
     "deleted-records": (deletions.deleted_ok, deletions.deleted_and_read, deletions.deleted_never),
+    "wrong-lookup": (lookups.looked_up_ok, lookups.passed_over, lookups.looked_up_unknown),
 }
 MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("producer-order", "bad-no-predecessor"): producers.no_predecessor,
@@ -92,4 +94,12 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("vanished-read", "bad-beyond-deleted"): deletions.vanished_beyond_deleted,
     ("refused-read", "ok-deleted"): deletions.refused_deleted,
     ("refused-read", "bad-beyond-deleted"): deletions.refused_beyond_deleted,
+    ("wrong-lookup", "ok-before"): lookups.looked_up_before,
+    ("wrong-lookup", "bad-none"): lookups.found_none,
+    ("wrong-lookup", "bad-older"): lookups.found_older,
+    ("wrong-lookup", "bad-another-time"): lookups.found_by_another_time,
+    ("wrong-lookup", "bad-deleted"): lookups.found_what_was_deleted,
+    ("wrong-lookup", "ok-deleted"): lookups.deleted_passed_over,
+    ("wrong-lookup", "bad-undeleted"): lookups.undeleted_passed_over,
+    ("read-above-hw", "bad-lookup"): lookups.told_by_a_lookup,
 }

@@ -141,14 +141,17 @@ class Story:
         *,
         epoch: int = 0,
         timestamp: int = -1,
+        found: int | None = None,
         isolation: int = 0,
         invoked: int | None = None,
         completed: int | None = None,
         **fields: Any,
     ) -> int:
+        """timestamp: -1 the end, -2 the start, else a time, of which `found` is that of the record found."""
         asked = {"timestamp": timestamp, "isolation": isolation, "leader_epoch": epoch}
         op = self.invoke("list_offsets", at=invoked, **asked, **fields)
-        self.complete(op, at=completed, offset=offset, leader_epoch_answered=epoch)
+        of_time: dict[str, Any] = {} if found is None else {"timestamp_answered": found}
+        self.complete(op, at=completed, offset=offset, leader_epoch_answered=epoch, **of_time)
         return op
 
     def delete(

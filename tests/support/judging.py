@@ -28,7 +28,7 @@ from checkers.history.load import load_history
 from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, LOOKUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
@@ -164,6 +164,7 @@ def _rows(
         unclean=evidence.unclean,
         events=tables["events"],
         interruptions=interruptions,
+        lookups=True,
     )
     families = {**black_box(facts), **white_box(evidence, tables["events"])}
     if any(_has_members(case) for case in cases.values()):
@@ -189,6 +190,7 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
     judged = [spec for spec in judged if spec not in APPLICATIONS or _has_application(case)]
     judged = [spec for spec in judged if spec not in COMPACTION or _has_keys(case)]
     judged = [spec for spec in judged if spec not in DELETIONS or _has_deletions(case)]
+    judged = [spec for spec in judged if spec not in LOOKUPS or _has_lookups(case)]
     judged = [spec for spec in judged if not (_has_keys(case) and spec.name in UNFIT)]
     return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in judged}
 
@@ -207,6 +209,11 @@ def _has_application(case: Case) -> bool:
 def _has_deletions(case: Case) -> bool:
     """Whether a client deletes records in it."""
     return any(line.get("f") == "delete_records" for line in case.history)
+
+
+def _has_lookups(case: Case) -> bool:
+    """Whether a client looks an offset up by time in it."""
+    return any(line.get("f") == "list_offsets" and line.get("timestamp", -1) >= 0 for line in case.history)
 
 
 def _has_keys(case: Case) -> bool:

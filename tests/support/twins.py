@@ -176,7 +176,8 @@ def nonmonotonic_poll(ops: list[Op]) -> set[Any]:
 
 def read_above_hw(ops: list[Op]) -> set[Any]:
     shown = _shown_ends(ops)
-    told = [(op, epoch, op.response["hw"] if op.f == "poll" else end) for op, epoch, end in shown]
+    bounds = [(op, epoch, end) for op, epoch, end in shown if op.f == "poll" or op.request["timestamp"] == -1]
+    told = [(op, epoch, op.response["hw"] if op.f == "poll" else end) for op, epoch, end in bounds]
     return {
         a.index
         for a, in_epoch, end in shown
@@ -193,6 +194,8 @@ def _shown_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
         (op, op.request["leader_epoch"], max([op.response["hw"], *(r[0] + 1 for r in op.records)])) for op in polls
     ]
     shown += [(op, op.response["leader_epoch_answered"], op.response["offset"]) for op in ends]
+    found = [op for op in ops if op.f == "list_offsets" and op.outcome == "ok" and op.request["timestamp"] >= 0]
+    shown += [(op, op.request["leader_epoch"], op.response["offset"] + 1) for op in found if op.response["offset"] >= 0]
     return [(op, epoch, end) for op, epoch, end in shown if epoch >= 0]
 
 
@@ -211,7 +214,7 @@ def nonmonotonic_end(ops: list[Op]) -> set[Any]:
     return {
         b.index
         for b, in_epoch, told in shown
-        if b.f == "list_offsets"
+        if b.f == "list_offsets" and b.request["timestamp"] == -1
         for a, epoch, end in shown
         if epoch <= in_epoch and (a.done or 0) < b.invoked and end > told
     }

@@ -84,6 +84,7 @@ class IdempotentClient:
             "producer_id": producer_id,
             "producer_epoch": epoch,
             "sequence": request.sequence,
+            "timestamp": self._stamp_ms(request),
         }
         if request.repeats is not None:
             fields["resends"] = request.repeats
@@ -143,11 +144,15 @@ class IdempotentClient:
         producer_id, epoch = self._identities.of(request.identity)
         return encode_batch(
             [NewRecord(None, encode_value(value, topic, partition, self._settings.record_bytes)) for value in values],
-            timestamps=self._identities.origin_ms + request.born_ns // 1_000_000,
+            timestamps=self._stamp_ms(request),
             producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=request.sequence,
         )
+
+    def _stamp_ms(self, request: Request) -> int:
+        """When the batch was born, whichever of its requests this is."""
+        return self._identities.origin_ms + request.born_ns // 1_000_000
 
     def _deadline_ns(self) -> int:
         return time.monotonic_ns() + (self._settings.request_timeout_ms + RESPONSE_GRACE_MS) * 1_000_000

@@ -100,6 +100,8 @@ class WideClient(AppendPollClient):
         if op.f == "delete_records":
             return {"before": FAR_BEYOND if op.detail == BEYOND else self._before(op.partition)}
         fields = super()._fields(op, epoch)
+        if op.f == "send":
+            fields["timestamp"] = time.time_ns() // 1_000_000
         if isinstance(op.detail, Sending) and op.detail.acks_one:
             fields["acks"] = 1
         elif op.detail == LOOKUP:
@@ -147,8 +149,6 @@ class WideClient(AppendPollClient):
         return completions.of_deletion(deleted)
 
     def _send(self, connection: Connection, invocation: Invocation) -> Completion:
-        if not self._company:
-            return super()._send(connection, invocation)
         batches = {one.home[1]: self._batch(one) for one in (invocation, *self._company)}
         acks = invocation.fields["acks"]
         assert isinstance(acks, int)
@@ -161,12 +161,16 @@ class WideClient(AppendPollClient):
             deadline_ns=self._deadline_ns(),
         )
         self._results = {partition: completions.of_send(result) for partition, result in produced.items()}
+        own = produced[invocation.home[1]]
+        if own.error is None and invocation.fields["sentinel"]:
+            self._shared.sentinels[invocation.home[1]] = own.base_offset
         return self._results[invocation.home[1]]
 
     def _batch(self, invocation: Invocation) -> bytes:
-        values = invocation.fields["values"]
+        values, stamp_ms = invocation.fields["values"], invocation.fields["timestamp"]
         assert isinstance(values, list)
-        return batch_of(values, *invocation.home, self._settings.record_bytes)
+        assert isinstance(stamp_ms, int)
+        return batch_of(values, *invocation.home, self._settings.record_bytes, stamp_ms)
 
     def _poll(self, connection: Connection, invocation: Invocation) -> Completion:
         if self._sessions is None:

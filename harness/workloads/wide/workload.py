@@ -25,6 +25,7 @@ from harness.workloads.wide.options import options_of
 
 ACKS_ALL = -1
 OF_DELETIONS = ("deleted-records",)
+OF_LOOKUPS = ("wrong-lookup",)
 BESIDE = 500_000_000
 """Process numbers from here on are of operations that shared another one's request."""
 
@@ -32,7 +33,7 @@ BESIDE = 500_000_000
 class Wide:
     """Implements `harness.workloads.base.WorkloadKind`."""
 
-    checkers = (*APPEND_POLL, *OF_DELETIONS, *OF_PRODUCERS)
+    checkers = (*APPEND_POLL, *OF_DELETIONS, *OF_LOOKUPS, *OF_PRODUCERS)
 
     def checkers_of(self, plan: Plan) -> Sequence[str]:
         """Without those that judge what this plan's clients never do."""
@@ -40,6 +41,7 @@ class Wide:
         return (
             *APPEND_POLL,
             *(OF_DELETIONS if options.deletions else ()),
+            *(OF_LOOKUPS if options.lookups else ()),
             *(OF_PRODUCERS if options.idempotent else ()),
         )
 

@@ -225,13 +225,17 @@ class FakeBroker:
 
     def cut_last(self, index: int) -> None:
         """Lose the last batch, as a replica that was truncated."""
-        partition = self.partitions[index]
-        view = memoryview(bytes(partition.log))
+        partition, at = self.partitions[index], self.last_at(index)
+        partition.leo = read_header(memoryview(bytes(partition.log)), at).base_offset
+        del partition.log[at:]
+
+    def last_at(self, index: int) -> int:
+        """Where the last batch of a log begins, in bytes."""
+        view = memoryview(bytes(self.partitions[index].log))
         at = 0
         while (size := read_header(view, at).size) + at < len(view):
             at += size
-        partition.leo = read_header(view, at).base_offset
-        del partition.log[at:]
+        return at
 
     def _fetch(self, version: int, request: fetch.FetchRequest) -> bytes:
         self.fetched.append(request)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from broker.wire.api import ApiKey
+from broker.wire.record_batch import read_header
 from broker.wire.records import NewRecord, encode_batch
 from harness.clients.router import Cluster
 from harness.clients.values import encode_value
@@ -104,6 +107,23 @@ def test_batches_of_several_partitions_go_out_in_one_request(
         assert (also.fields["values"], also.fields["acks"]) == (values, -1)
         assert (outcome.outcome, outcome.fields) == ("ok", {"base_offset": 0})
     assert len({invocation.process, *(also.process for also, _ in record.pairs)}) == 3
+
+
+def test_records_have_the_time_that_their_send_says(
+    broker: FakeBroker, make: Callable[..., WideClient], record: Recorder
+) -> None:
+    process = make()
+    for op in (send(1), send(2, further={1: (3,)}), replace(send(4), sentinel=True)):
+        before = time.time_ns() // 1_000_000
+        invocation, _ = carry_out(process, op)
+        stamp = invocation.fields["timestamp"]
+        assert isinstance(stamp, int)
+        assert before <= stamp <= time.time_ns() // 1_000_000
+        (header,) = [read_header(memoryview(bytes(broker.partitions[0].log)), broker.last_at(0))]
+        assert header.max_timestamp == stamp
+        assert {also.fields["timestamp"] for also, _ in record.pairs} <= {stamp}
+        record.forget()
+    assert process._shared.sentinels == {0: 2}
 
 
 def test_batch_for_a_partition_of_another_leader_stays_out(

@@ -8,6 +8,7 @@ import pytest
 
 from checkers.coverage.compacted import UNFIT, unfit
 from checkers.coverage.missing_evidence import not_applicable
+from checkers.history.retention import Retention
 from checkers.history.run_info import RunInfo
 from checkers.verdicts.catalogue import BY_NAME
 from tests.support.run_info import run_info
@@ -28,3 +29,14 @@ def test_rule_by_which_records_stay_is_not_applicable_to_a_compacted_topic(name:
 
 def test_names_of_such_rules_are_checkers() -> None:
     assert BY_NAME.keys() >= UNFIT
+
+
+def test_lookup_by_time_is_not_judged_where_brokers_stamp_the_records() -> None:
+    stamped = replace(INFO, retention=Retention(append_time=True))
+    assert [name for name in BY_NAME if unfit(name, stamped)] == ["wrong-lookup"]
+    reason = not_applicable(BY_NAME["wrong-lookup"], stamped, [])
+    assert reason is not None
+    assert reason.startswith("the brokers stamp the records")
+    compacted = not_applicable(BY_NAME["wrong-lookup"], replace(stamped, compacted=True), [])
+    assert compacted is not None
+    assert compacted.startswith("the topic is compacted")

@@ -63,7 +63,7 @@ def test_what_the_clients_never_do_is_not_judged() -> None:
         ("deletions = 0.1\nidempotent = 1", set()),
         ("idempotent = 1", {"deleted-records"}),
         ("deletions = 0.1", of_ids),
-        ("lookups = 0.1", of_ids | {"deleted-records"}),
+        ("sessions = 0.1\nlookups = 0", of_ids | {"deleted-records", "wrong-lookup"}),
     ):
         plan = parse_plan("x.toml", START + f"[workload.options]\n{options}\n", load_catalogue().kinds)
         assert every - set(checkers_of(plan)) == left_out
