@@ -14,6 +14,7 @@ from harness.plan.plan import TARGETS
 from nemesis.base import ClusterView
 
 COORDINATORS: Final = ("group-coordinator", "transaction-coordinator")
+LAST_IN_SYNC: Final = "last-in-sync"
 _COORDINATOR_TRIES: Final = 5
 """Partitions that are asked about, of fifty: while ZooKeeper is gone each may take a second."""
 
@@ -25,6 +26,7 @@ def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
     and not the controller where there is another. minority: fewer than half; majority: just more than half.
     group-coordinator, transaction-coordinator: who coordinates one of the run's groups or transactional ids, by a
     partition drawn as for leader.
+    last-in-sync: the only member of the ISR of a partition, drawn among those that have such a one; else a leader.
     leading-controller (of the schedule's own): the controller where it leads a partition, else a leader.
     """
     brokers = [node.name for node in view.broker_nodes]
@@ -42,6 +44,8 @@ def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
             return (_leader(rng, view) or rng.choice(brokers),)
         case "follower":
             return (_follower(rng, view) or rng.choice(brokers),)
+        case "last-in-sync":
+            return (_last_in_sync(rng, view) or _leader(rng, view) or rng.choice(brokers),)
         case "controller":
             return (view.controller() or rng.choice(brokers),)
         case "group-coordinator" | "transaction-coordinator":
@@ -86,8 +90,11 @@ def _coordinator(selector: str, rng: Random, view: ClusterView) -> str | None:
 
 def shown_role(selector: str, targets: Collection[str], view: ClusterView) -> str | None:
     """What the view says right after such a choice: the role, or that no broker is known to have it. None for other
-    selectors than the coordinators.
+    selectors than the coordinators and last-in-sync.
     """
+    if selector == LAST_IN_SYNC:
+        alone = any(_alone(view, partition) in targets for partition in range(view.partitions()))
+        return selector if alone else "another broker: no ISR of one is known"
     if selector not in COORDINATORS:
         return None
     kind = selector.removesuffix("-coordinator")
@@ -99,6 +106,20 @@ def _leading_controller(view: ClusterView) -> str | None:
     controller = view.controller()
     leads = any(view.leader(partition) == controller for partition in range(view.partitions()))
     return controller if leads else None
+
+
+def _alone(view: ClusterView, partition: int) -> str | None:
+    """Who is alone in the ISR of that partition."""
+    members = view.isr(partition)
+    return members[0] if len(members) == 1 else None
+
+
+def _last_in_sync(rng: Random, view: ClusterView) -> str | None:
+    for partition in _shuffled_partitions(rng, view):
+        alone = _alone(view, partition)
+        if alone is not None:
+            return alone
+    return None
 
 
 def _follower(rng: Random, view: ClusterView) -> str | None:

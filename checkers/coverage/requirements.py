@@ -6,11 +6,11 @@ that covered every acknowledged record, the same records by the real client, no 
 lowers them; a script, which is a load of its own, need not reach every partition. *Counts*: acknowledged records, kinds
 of faults that caused an election, ISR shrinks for lag, expansions, and acknowledged writes and polls of the load
 before, during and after every fault, and on every partition wherever it went on for long enough under no fault.
-`checks` of the run file may set the first four, and ask for logs that lost their heads; a scripted run, whose steps are
-the point, need not write during its faults; nor need anyone while a fault leaves too few brokers to acknowledge
-(checkers/coverage/fault_reach.py), if writes were tried, or read while it leaves none, or do either after one that
-ended too late in the load (checkers/coverage/recovery.py). Whatever is lower than the defaults stands in the verdict
-sentence.
+`checks` of the run file may set the first four, and ask for logs that lost their heads, or faults that hit the last of
+an ISR; a scripted run, whose steps are the point, need not write during its faults; nor need anyone while a fault
+leaves too few brokers to acknowledge (checkers/coverage/fault_reach.py), if writes were tried, or read while it leaves
+none, or do either after one that ended too late in the load (checkers/coverage/recovery.py). Whatever is lower than the
+defaults stands in the verdict sentence.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ DEFAULTS: Mapping[str, int] = {
     "lag_shrinks": 1,
     "expansions": 1,
     "heads_deleted": 0,
+    "last_in_sync_hit": 0,
 }
+LAST_IN_SYNC = "last-in-sync"
+"""Role of a fault that hit who was alone in an ISR."""
 
 _NOUNS = {
     "acknowledged": "acknowledged records",
@@ -34,6 +37,7 @@ _NOUNS = {
     "lag_shrinks": "ISR shrinks by a leader for lag",
     "expansions": "ISR expansions",
     "heads_deleted": "partitions whose oldest records were deleted during the load",
+    "last_in_sync_hit": "faults that hit the only member of an ISR",
 }
 
 
@@ -107,12 +111,14 @@ def judge_coverage(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> 
     # A run without one acknowledged record has shown nothing, whatever its file says.
     wanted["acknowledged"] = max(1, wanted["acknowledged"])
     lowered = {name: value for name, value in wanted.items() if value < DEFAULTS[name]}
+    last_hit = sum(bool(fault["observed"]) and fault.get("role") == LAST_IN_SYNC for fault in seen.faults)
     have: dict[str, int | None] = {
         "acknowledged": seen.acknowledged,
         "election_faults": None if seen.elections is None else len(seen.election_faults),
         "lag_shrinks": seen.lag_shrinks,
         "expansions": seen.expansions,
         "heads_deleted": seen.heads_deleted,
+        "last_in_sync_hit": last_hit,
     }
     missing = [
         f"{_NOUNS[name]}: {'no evidence' if have[name] is None else have[name]}, required are {least}"
@@ -143,6 +149,7 @@ def judge_coverage(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> 
         "lag_shrinks": seen.lag_shrinks,
         "expansions": seen.expansions,
         "heads_deleted": seen.heads_deleted,
+        "last_in_sync_hit": last_hit or None,
         "faults": len(seen.faults),
     }
     # What there was no evidence to count is no figure: a 0 would be a statement.

@@ -80,6 +80,12 @@ class Fault:
         return STOPS_PROCESS in self.effects
 
     @property
+    def role(self) -> str | None:
+        """What its target was to be, and whether it was, for faults that were meant for such a broker."""
+        role = read_params(self.params_json).get("role")
+        return None if role is None else str(role)
+
+    @property
     def names_victims(self) -> bool:
         """Whether its targets were worse off than other nodes."""
         return NAMES_NO_VICTIM not in self.effects
@@ -101,6 +107,7 @@ class Fault:
             "observed": self.observed,
             "observation": self.observation,
             "stop_observed": self.stop_observed,
+            **({} if self.role is None else {"role": self.role}),
             **({} if self.error is None else {"error": self.error}),
         }
 

@@ -23,6 +23,7 @@ TARGETS = (
     "all",
     "leader",
     "follower",
+    "last-in-sync",
     "controller",
     "group-coordinator",
     "transaction-coordinator",
@@ -144,6 +145,7 @@ class ChecksPlan:
     lag_shrinks: int | None = None
     expansions: int | None = None
     heads_deleted: int | None = None
+    last_in_sync_hit: int | None = None
 
     def given(self) -> dict[str, int]:
         """The figures that the run file sets, by key; the checkers have defaults for the others."""
@@ -153,6 +155,7 @@ class ChecksPlan:
             "lag_shrinks": self.lag_shrinks,
             "expansions": self.expansions,
             "heads_deleted": self.heads_deleted,
+            "last_in_sync_hit": self.last_in_sync_hit,
         }
         return {name: figure for name, figure in figures.items() if figure is not None}
 

@@ -300,6 +300,7 @@ def _checks(table: Table) -> ChecksPlan:
         lag_shrinks=table.optional_integer("lag_shrinks", low=0, high=high),
         expansions=table.optional_integer("expansions", low=0, high=high),
         heads_deleted=table.optional_integer("heads_deleted", low=0, high=high),
+        last_in_sync_hit=table.optional_integer("last_in_sync_hit", low=0, high=high),
     )
     table.finish()
     return checks

@@ -25,6 +25,7 @@ _FIGURES = {
     "heads_deleted": "partitions whose oldest records were deleted while the load went on",
     "hw_advances": "advances of a high watermark",
     "hw_events": "high watermarks seen",
+    "last_in_sync_hit": "faults that hit the only member of an in-sync set (ISR)",
     "lag_shrinks": "replicas that a leader put out of the in-sync set (ISR) because they lagged",
     "leader_appends": "appends by leaders",
     "leaderships": "times a broker became leader",

@@ -100,3 +100,20 @@ def test_choose_unknown_selector_names_it_and_what_is_allowed() -> None:
 
 def test_choose_same_seed_same_choice() -> None:
     assert choose("one", Random("7/3"), FakeView()) == choose("one", Random("7/3"), FakeView())
+
+
+def test_choose_last_in_sync_takes_who_is_alone_in_an_isr() -> None:
+    view = FakeView()
+    view.leaders, view.isrs = {0: "n2", 1: "n1", 2: "n3"}, {0: ("n2", "n1"), 1: ("n1",), 2: ("n3",)}
+    assert chosen("last-in-sync", view) == {("n1",), ("n3",)}
+    assert shown_role("last-in-sync", ("n1",), view) == "last-in-sync"
+    assert shown_role("last-in-sync", ("n2",), view) == "another broker: no ISR of one is known"
+
+
+def test_choose_last_in_sync_without_an_isr_of_one_takes_a_leader_and_the_role_says_so() -> None:
+    view = FakeView()
+    assert chosen("last-in-sync", view) == {("n2",)}
+    assert shown_role("last-in-sync", ("n2",), view) == "another broker: no ISR of one is known"
+    view.isrs[0] = ()
+    view.leaders[0] = None
+    assert chosen("last-in-sync", view) == {("n1",), ("n2",), ("n3",)}

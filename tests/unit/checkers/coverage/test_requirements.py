@@ -128,3 +128,20 @@ def test_logs_that_lost_their_heads_are_required_where_the_run_file_asks(seen: i
 def test_no_log_needs_to_lose_its_head_unasked() -> None:
     result = judge_coverage(replace(FULL, heads_deleted=0), scripted=False, checks={})
     assert (result.met, result.lowered) == (True, {})
+
+
+@pytest.mark.parametrize(
+    ("fault", "met"),
+    [
+        ({"role": "last-in-sync"}, True),
+        ({"role": "another broker: no ISR of one is known"}, False),
+        ({"role": "last-in-sync", "observed": False}, False),
+        ({}, False),
+    ],
+)
+def test_last_of_an_isr_must_be_hit_where_the_run_file_asks(fault: dict[str, Any], met: bool) -> None:
+    seen = replace(FULL, faults=[{**FAULT, **fault}])
+    result = judge_coverage(seen, scripted=False, checks={"last_in_sync_hit": 1})
+    missing = "faults that hit the only member of an ISR: 0, required are 1"
+    assert (missing not in result.missing) == met
+    assert ("last_in_sync_hit" in result.figures) == met
