@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history.load import History, span_of
+from checkers.history.responses import shown_end
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
 
@@ -52,7 +53,7 @@ def with_expired(expiry: Expiry | None, rows: DataFrame, history: History, *, re
     """
     if expiry is None:
         return rows.withColumn("expired", F.lit(False))
-    rows = _with_requested(rows, history.deletions) if expiry.requested else rows.withColumn("on_request", F.lit(False))
+    rows = _with_requested(rows, history) if expiry.requested else rows.withColumn("on_request", F.lit(False))
     expired: Column = F.col("on_request")
     if expiry.age_ns is not None:
         expired = expired | (F.coalesce("sent_ns", F.lit(0)) + F.lit(expiry.age_ns) <= F.col("gone_ns"))
@@ -68,10 +69,17 @@ def with_expired(expiry: Expiry | None, rows: DataFrame, history: History, *, re
     )
 
 
-def _with_requested(rows: DataFrame, deletions: DataFrame) -> DataFrame:
-    """rows with `on_request`: whether a client had asked by then to delete what lies below an offset above theirs."""
+def _with_requested(rows: DataFrame, history: History) -> DataFrame:
+    """rows with `on_request`: whether a client had asked by then to delete what lies below an offset above theirs.
+
+    A request beyond all that any response showed the log to reach has to be refused: without an answer it explains
+    nothing.
+    """
+    shown = history.requests.where(F.col("outcome") == "ok").groupBy("p").agg(F.max(shown_end()).alias("reached"))
     asked = (
-        deletions.where(F.col("outcome") != "fail")
+        history.deletions.where(F.col("outcome") != "fail")
+        .join(F.broadcast(shown), on="p", how="left")
+        .where((F.col("outcome") == "ok") | (F.col("before") <= F.coalesce("reached", F.lit(0))))
         .groupBy("p")
         .agg(
             F.collect_list(

@@ -90,6 +90,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("lost-write", "ok-deleted"): deletions.lost_deleted,
     ("lost-write", "bad-beyond-deleted"): deletions.lost_beyond_deleted,
     ("lost-write", "bad-before-asked"): deletions.lost_before_asked,
+    ("lost-write", "bad-beyond-asked"): deletions.lost_beyond_asked,
     ("vanished-read", "ok-deleted"): deletions.vanished_deleted,
     ("vanished-read", "bad-beyond-deleted"): deletions.vanished_beyond_deleted,
     ("refused-read", "ok-deleted"): deletions.refused_deleted,

@@ -107,6 +107,13 @@ def lost_beyond_deleted(s: Story) -> None:
     s.poll(2, [(2, 3), (3, 4)], log_start=2, process=20)
 
 
+def lost_beyond_asked(s: Story) -> None:
+    """The only request that is high enough lies beyond the log's end: it has to be refused, and got no answer."""
+    sent(s)
+    s.delete(TOO_FAR, outcome="info", error="no-response", process=40)
+    s.poll(2, [(2, 3), (3, 4)], log_start=2, process=20)
+
+
 def lost_before_asked(s: Story) -> None:
     """It was gone before anybody had asked for its deletion."""
     sent(s)

@@ -66,12 +66,17 @@ def back(ops: list[Op]) -> set[Any]:
     }
 
 
-def answers(ops: list[Op]) -> set[Any]:
+def _reached(ops: list[Op]) -> int:
+    """The furthest end that any response showed."""
     ends = [op.response["offset"] for op in ops if op.f == "list_offsets" and op.request["timestamp"] == -1]
     for op in ops:
         if op.f == "poll" and op.outcome == "ok":
             ends += [op.response["hw"], *(offset + 1 for offset, _, _ in op.records)]
-    reached = max(ends, default=0)
+    return max(ends, default=0)
+
+
+def answers(ops: list[Op]) -> set[Any]:
+    reached = _reached(ops)
     return {
         op.index
         for op in _acked(ops)
@@ -110,6 +115,7 @@ def _gone_unasked(ops: list[Op], send: Op, offset: int) -> bool:
         op.outcome != "fail"
         and op.request["before"] > offset
         and op.invoked <= min(above)
+        and (op.outcome == "ok" or op.request["before"] <= _reached(ops))
         and (op.outcome != "ok" or (op.done or 0) >= send.invoked)
         for op in _deletions(ops)
     )
