@@ -100,7 +100,9 @@ def build_timeline(events: DataFrame) -> DataFrame:
     was_isr: the committed ISR of its last leadership, was_pe: the version of that. was_hw: its HW in whichever role,
     which a cut lowers. was_leo: its log end (own_leo: what the line itself makes it).
     was_le: its last role's epoch. role_le: the same, but null again once the log was opened anew (a topic deleted and
-    made again counts its epochs from 0).
+    made again counts its epochs from 0). tail: struct(le, end), of the last batch that it appended: its epoch, and the
+    end of the log then; le null once the log was cut, both null once it was opened. taught_le: the epoch in which
+    its HW last rose.
     """
     lines = events.where(F.col("p").isNotNull() & F.col("e").isin(*_IN_TIMELINE))
     before = Window.partitionBy("b", "i", "p").orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
@@ -112,6 +114,13 @@ def build_timeline(events: DataFrame) -> DataFrame:
         F.when(F.col("e") == "append", F.col("last") + 1)
         .when(F.col("e") == "truncate", F.col("to"))
         .when(F.col("e").isin("recovered", "become_leader", "become_follower"), F.col("leo"))
+    )
+    tail = F.when(
+        F.col("e").isin("append", "truncate", "recovered"),
+        F.struct(
+            F.when(F.col("e") == "append", F.col("le")).alias("le"),
+            F.when(F.col("e") != "recovered", leo).alias("end"),
+        ),
     )
     # To begin anew above the log's end raises it: what lies below is committed, and deleted.
     cut_to = F.when(F.col("to") > F.col("from_leo"), F.col("to")).otherwise(F.least("hw", "to"))
@@ -154,6 +163,8 @@ def build_timeline(events: DataFrame) -> DataFrame:
         F.last(leo, ignorenulls=True).over(before).alias("was_leo"),
         F.last(F.when(takes_role, F.col("le")), ignorenulls=True).over(before).alias("was_le"),
         F.last(role, ignorenulls=True).over(before).getField("le").alias("role_le"),
+        F.last(tail, ignorenulls=True).over(before).alias("tail"),
+        F.last(F.when(F.col("e") == "hw", F.col("le")), ignorenulls=True).over(before).alias("taught_le"),
     )
 
 

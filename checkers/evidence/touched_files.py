@@ -38,6 +38,10 @@ class TouchedFiles:
             touched = touched | ((F.col("node") == node) & F.coalesce(F.col("p") == p, F.lit(False)))
         return ~touched
 
+    def partitions(self) -> list[str]:
+        """Those of which a file was touched, on whichever node; of nodes that were touched as a whole nobody knows."""
+        return sorted({p for _, p in self.folders})
+
     def spared_shared(self) -> Column:
         """Of a row with `node`: no fault touched its files that are no partition's."""
         return ~F.col("node").isin(*sorted(self.whole | self.shared))

@@ -96,12 +96,12 @@ def _registrations(znodes: DataFrame) -> DataFrame:
 
 
 def _controller_epochs(znodes: DataFrame) -> DataFrame:
-    """(zxid, epoch, previous): every version of /controller_epoch."""
+    """(zxid, time_ms, epoch, previous): every version of /controller_epoch."""
     order = Window.partitionBy("path").orderBy("zxid", "position")
     return (
         znodes.where((F.col("path") == "/controller_epoch") & (F.col("op") != "delete"))
         .withColumn("epoch", F.expr("try_cast(data as int)"))
-        .select("path", "zxid", "position", "epoch", F.lag("epoch").over(order).alias("previous"))
+        .select("path", "zxid", "position", "time_ms", "epoch", F.lag("epoch").over(order).alias("previous"))
     )
 
 

@@ -185,7 +185,7 @@ WHITE_BOX = (
     _white("log-contiguous", "Rules 2 and 11: offsets and epochs along a log", {"batches": "no batch"}, "segments"),
     _white(
         "truncation",
-        "Rule 14: no ISR member cuts what was exposed",
+        "Rule 14: no log is cut below what was exposed",
         {"leaderships": "no leadership"},
         "events",
     ),

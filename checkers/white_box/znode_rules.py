@@ -1,4 +1,4 @@
-"""Rules 1 and 3: leaders, ISRs and epochs along ZooKeeper's own transaction log.
+"""Rule 1: leaders, ISRs and epochs along ZooKeeper's own transaction log.
 
 Input grain: one row per version of a partition's state. Small tables: they grow with elections and ISR changes, not
 with the history.
@@ -11,10 +11,9 @@ from pyspark.sql import functions as F
 
 from checkers.evidence.elections import electable, from_outside
 from checkers.evidence.timeline import Evidence, transaction_ns
-from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 ISR_ZNODE = "isr-znode"
-CONTROLLER_EPOCH = "controller-epoch"
 
 LONGEST_LOG, UNCLEAN_LEADER = "longest-log", "unclean-leader"
 """Rules of isr-znode: what a leader from outside the ISR may be."""
@@ -23,13 +22,7 @@ LONGEST_LOG, UNCLEAN_LEADER = "longest-log", "unclean-leader"
 def znode_rules(evidence: Evidence) -> Family:
     states = evidence.znodes.states
     per_partition = states.groupBy("p").agg(F.count(F.lit(1)).alias("versions"))
-    return Family(
-        union([_isr_znode(evidence), _controller_epochs(evidence)]),
-        figures(
-            per_partition,
-            {(ISR_ZNODE, "versions"): F.col("versions"), (CONTROLLER_EPOCH, "versions"): F.col("versions")},
-        ),
-    )
+    return Family(_isr_znode(evidence), figures(per_partition, {(ISR_ZNODE, "versions"): F.col("versions")}))
 
 
 def _where() -> Column:
@@ -129,59 +122,3 @@ def _longest_logs(evidence: Evidence) -> DataFrame:
     """
     announced = evidence.events.where((F.col("e") == "election") & (F.col("reason") == LONGEST_LOG))
     return announced.select("p", F.col("le").alias("leader_epoch"), F.lit(True).alias("longest_log")).distinct()
-
-
-def _controller_epochs(evidence: Evidence) -> DataFrame:
-    back = evidence.znodes.controller_epochs.where(F.col("epoch").isNull() | (F.col("epoch") <= F.col("previous")))
-    in_epochs = apply_rules(
-        back.withColumn("p", F.lit(None).cast("string")),
-        [
-            Rule(
-                CONTROLLER_EPOCH,
-                F.lit(True),
-                text(
-                    "/controller_epoch went from {a} to {b} at zxid {z}",
-                    a=F.col("previous"),
-                    b=F.col("epoch"),
-                    z=F.hex("zxid"),
-                ),
-            )
-        ],
-    )
-    in_states = apply_rules(
-        evidence.znodes.states.where(F.col("controller_epoch") < F.col("previous.controller_epoch")),
-        [
-            Rule(
-                CONTROLLER_EPOCH,
-                F.lit(True),
-                F.concat(
-                    _where(),
-                    text(
-                        ": written in controller epoch {a}, after {b}",
-                        a=F.col("controller_epoch"),
-                        b=F.col("previous.controller_epoch"),
-                    ),
-                ),
-                from_ns=transaction_ns(evidence),
-                to_ns=transaction_ns(evidence),
-            )
-        ],
-    )
-    claims = (
-        evidence.events.where((F.col("e") == "controller") & (F.col("what") == "elected"))
-        .groupBy("ce")
-        .agg(F.collect_set("b").alias("brokers"), F.count(F.lit(1)).alias("claims"))
-        .where(F.size("brokers") > 1)
-        .withColumn("p", F.lit(None).cast("string"))
-    )
-    two = apply_rules(
-        claims,
-        [
-            Rule(
-                CONTROLLER_EPOCH,
-                F.lit(True),
-                text("brokers {b} both became controller in epoch {e}", b=F.col("brokers"), e=F.col("ce")),
-            )
-        ],
-    )
-    return union([in_epochs, in_states, two])

@@ -46,12 +46,17 @@ COMPANY: dict[str, set[str]] = {
     "isr-znode/bad": {"live-isr"},
     # The follower went on as if it had not cut its log.
     "truncation/bad": {"hw-within-isr"},
+    "truncation/bad-cut-as-opened": {"hw-within-isr"},
     "log-contiguous": {"log-matching"},
+    "log-matching/bad-lacking": {"log-contiguous"},
     # Where it was acknowledged the second time.
     "duplicate/bad-resent": {"resend-offset"},
     # Passed over by a poll of the drain.
     "final-drain/bad-gone": {"vanished-read"},
 }
+
+# What files hold, whenever it came there.
+BY_FILES_ALONE = {"log-contiguous", "epoch-cache", "producer-sequence", "open-transaction"}
 
 # How a broker got its place in the ISR.
 SAID = {
@@ -109,6 +114,14 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
     assert all(witness.detail for witness in result.witnesses)
     if anomaly in {*BLACK_BOX, *TRANSACTIONS, *APPLICATIONS, *COMPACTION}:
         assert all(witness.ops for witness in result.witnesses)
+
+
+@pytest.mark.parametrize("anomaly", sorted({*WHITE_BOX} - UNKNOWN_AT_WORST - BY_FILES_ALONE))
+def test_golden_finding_of_brokers_says_when_it_was_complete(judged: Judged, anomaly: str) -> None:
+    cases = [case for name, case in NAMES if name == anomaly and case.startswith("bad")]
+    found = [row for case in cases for row in judged[f"{anomaly}-{case}"][anomaly].witnesses if row.kind == "invalid"]
+    assert len(found) >= len(cases)
+    assert all(row.from_ns is not None and row.to_ns is not None and row.from_ns <= row.to_ns for row in found), found
 
 
 @pytest.mark.parametrize("case", SAID)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.golden import white_cuts as cuts
 from tests.golden import white_elections as elections
 from tests.golden import white_logs as logs
 from tests.golden import white_producers as producers
@@ -125,6 +126,23 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("hw-within-isr", "bad-proposed"): rises.rose_past_a_member,
     ("truncation", "bad-restart-power"): restarts.watermark_lost_with_the_power,
     ("truncation", "ok-restart-end-unheard-of"): restarts.last_batch_lost_by_an_unheard_of_fault,
+    ("truncation", "bad-same-epoch"): cuts.cut_what_its_epoch_exposed,
+    ("truncation", "ok-same-epoch"): cuts.cut_what_nobody_exposed,
+    ("truncation", "bad-leader"): cuts.cut_by_a_leader,
+    ("truncation", "bad-learned-watermark"): cuts.cut_below_a_watermark_of_another_epoch,
+    ("truncation", "ok-same-epoch-by-watermark"): cuts.cut_by_the_old_protocol,
+    ("truncation", "ok-same-epoch-damaged"): cuts.cut_where_a_fault_damaged_another_replica,
+    ("truncation", "ok-same-epoch-anew"): cuts.cut_in_a_topic_made_anew,
+    ("truncation", "bad-cut-as-opened"): cuts.cut_before_anything_was_appended,
+    ("truncation", "bad-restart-idle"): restarts.end_of_an_idle_follower_lost,
+    ("truncation", "ok-restart-idle-diverging"): restarts.end_of_an_idle_follower_cut_by_its_leader,
+    ("truncation", "ok-restart-idle-late"): restarts.end_agreed_to_in_an_older_role,
+    ("truncation", "bad-restart-idle-watermark"): restarts.watermark_forgotten_in_two_lives,
+    ("truncation", "bad-restart-synced-power"): restarts.synced_batch_lost_with_the_power,
+    ("controller-epoch", "bad-obeyed"): elections.obeys_an_older_controller,
+    ("controller-epoch", "bad-obeyed-restarted"): elections.obeys_an_older_controller_once_restarted,
+    ("controller-epoch", "ok-obeyed"): elections.obeys_a_newer_controller,
+    ("log-matching", "bad-lacking"): logs.hole_in_log,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

@@ -152,3 +152,30 @@ def role_of_an_old_epoch(case: Case) -> None:
 
 def log_opened_anew(case: Case) -> None:
     _first_role_again(case, "recovered")
+
+
+def _obeys(case: Case, *epochs: int, restarted: bool = False) -> None:
+    """A broker carries out requests of controllers; restarted: the last of them in its next life.
+
+    epochs: counted from that of the run.
+    """
+    opened = last_event(case, e="recovered")
+    first = next(e for e in case.tables["events"] if e["b"] == opened["b"] and e["e"] == "registered")
+    again = last_event(case, e="registered", b=opened["b"])
+    run = last_event(case, e="controller")["ce"]
+    told = [{"e": "obeyed", "ce": run + epoch} for epoch in epochs]
+    if restarted:
+        put_after(case, again, told.pop())
+    put_after(case, first, *told)
+
+
+def obeys_a_newer_controller(case: Case) -> None:
+    _obeys(case, 0, 1, 1, restarted=True)
+
+
+def obeys_an_older_controller(case: Case) -> None:
+    _obeys(case, 0, 1, 0)
+
+
+def obeys_an_older_controller_once_restarted(case: Case) -> None:
+    _obeys(case, 0, 1, 0, restarted=True)

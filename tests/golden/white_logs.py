@@ -112,9 +112,12 @@ def end_forgotten_after_a_stop(case: Case) -> None:
 
 
 def end_cut(case: Case) -> None:
-    """What is missing was cut, by a replica outside the ISR."""
-    cut = {"e": "truncate", "from_leo": 3, "to": 2, "hw": 2, "in_isr": False, "reason": "diverging-epoch"}
+    """What is missing was cut, by a replica outside the ISR that cuts its logs to the watermark."""
+    cut = {"e": "truncate", "from_leo": 3, "to": 2, "hw": 2, "in_isr": False, "reason": "high-watermark"}
     _opened_again(case, -1, cut)
+    for line in case.tables["events"]:
+        if line["e"] == "start" and line["b"] == last_event(case, e="recovered")["b"]:
+            line["truncation"] = "high-watermark"
 
 
 def begun_anew(case: Case) -> None:

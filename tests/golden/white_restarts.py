@@ -62,6 +62,52 @@ def last_batch_of_a_follower_lost(case: Case) -> None:
     _last_batch(case, 0, {**_role(case), "leo": end + 1, "hw": end}, more)
 
 
+def _asked(case: Case, role: dict[str, Any], *parts: Any, named: int = 2) -> list[dict[str, Any]]:
+    """A fetch from the end of the log, and its answer. parts: the answer's, from its error on."""
+    p, rid = last_event(case, e="recovered")["p"], "idle:1"
+    sent = {"e": "fetch_sent", "rid": rid, "leader": role["leader"], "parts": [[p, role["leo"], named, 0]]}
+    return [sent, {"e": "fetch_answered", "rid": rid, "leader": role["leader"], "parts": [[p, *parts]]}]
+
+
+def _idle(case: Case, *parts: Any, first: bool = False) -> None:
+    """It had begun to follow the next leader, had nothing to append, and got that answer. first: to a fetch before."""
+    end = last_event(case, e="recovered")["hw"]
+    role = {**_role(case), "leo": end + 1, "hw": end}
+    sent, answered = _asked(case, role, *parts)
+    _last_batch(case, 0, *([sent, role] if first else [role, sent]), answered)
+
+
+def end_of_an_idle_follower_lost(case: Case) -> None:
+    _idle(case, 0, 0, 0, -1, -1)
+
+
+def end_of_an_idle_follower_cut_by_its_leader(case: Case) -> None:
+    """Its leader says that the log diverges; there is no line of the cut."""
+    _idle(case, 0, 0, 0, 0, last_event(case, e="recovered")["hw"])
+
+
+def end_agreed_to_in_an_older_role(case: Case) -> None:
+    """The answer is to a fetch of the role before."""
+    _idle(case, 0, 0, 0, -1, -1, first=True)
+
+
+def watermark_forgotten_in_two_lives(case: Case) -> None:
+    """It opens the log twice: first whole, with a watermark of long ago, and no leader tells it more; then shorter."""
+    opened = last_event(case, e="recovered")
+    end = opened["leo"]
+    end_forgotten(case)
+    start = next(e for e in case.tables["events"] if e["i"] == opened["i"])
+    between = [{**line, "i": f"{line['i']}x0"} for line in case.tables["events"] if line["i"] == opened["i"]]
+    kept = between[: next(nth for nth, line in enumerate(between) if line["e"] == "recovered") + 1]
+    kept = [{**line, "t_ns": line["t_ns"] - 1} for line in kept if line["e"] != "registered"]
+    kept[-1].update(leo=end, hw=0)
+    kept.append({**kept[-1], **_role(case), "leo": end, "hw": 0})
+    for nth, line in enumerate(kept):
+        line["s"] = nth
+    at = case.tables["events"].index(start)
+    case.tables["events"][at:at] = kept
+
+
 def last_batch_cut_to_the_watermark(case: Case) -> None:
     """Its logs are cut to the watermark with the role of a follower, which may have no line yet."""
     opened = _last_batch(case, 0)
@@ -94,6 +140,12 @@ def last_batch_lost_beside_damage(case: Case) -> None:
 def last_batch_lost_with_the_power(case: Case) -> None:
     """It was not synced."""
     opened = _last_batch(case, 0)
+    _hit(case, opened, fault="power-failure", **said_of("power-failure"))
+
+
+def synced_batch_lost_with_the_power(case: Case) -> None:
+    """It was synced."""
+    opened = _last_batch(case, 0, {"e": "flush", "upto": last_event(case, e="recovered")["hw"] + 1})
     _hit(case, opened, fault="power-failure", **said_of("power-failure"))
 
 

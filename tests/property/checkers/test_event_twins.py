@@ -1,5 +1,5 @@
-"""Rules on ends after restarts, and on what watermarks rise by, against their plain twins: on lives of a model and on
-arbitrary damage to their event logs, in one Spark pass.
+"""Rules on ends after restarts, on cuts, and on what watermarks rise by, against their plain twins: on lives of a model
+and on arbitrary damage to their event logs, in one Spark pass.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from checkers.verdicts.verdict import CheckResult
 from tests.support.event_twins import (
     Found,
     acted_by_another_isr,
+    below_a_watermark_after_restart,
+    cut_what_was_exposed,
     raised_below_min_isr,
     raised_by_a_role,
     shorter_after_restart,
@@ -27,7 +29,7 @@ from tests.support.model_cluster import random_life
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 SOUND = 8
-DAMAGED = 48
+DAMAGED = 64
 MIN_ISR = 2
 Lines = list[dict[str, Any]]
 Judged = dict[str, dict[str, CheckResult]]
@@ -94,6 +96,38 @@ def _other_version(rng: Random, lines: Lines) -> None:
         line["pe"] = max(0, line["pe"] + rng.choice((-1, 1)))
 
 
+def _cut(rng: Random, lines: Lines) -> None:
+    """A replica cuts its log somewhere, whatever it is, as it may have nothing to do with what it holds."""
+    line = _one(rng, lines, "append", "append", "become_follower", "become_leader", "recovered")
+    if line is None:
+        return
+    end = line["last"] + 1 if line["e"] == "append" else line["leo"]
+    marks = [other["hw"] for other in lines if other["i"] == line["i"] and other["s"] <= line["s"] and "hw" in other]
+    to, hw = max(0, end - rng.choice((1, 1, 2, 3))), max(0, (marks or [0])[-1] - rng.choice((0, 0, 1, 2)))
+    for later in lines:
+        if later["i"] == line["i"] and later["s"] > line["s"]:
+            later["s"] += 1
+    cut = {"e": "truncate", "le": line.get("le", 0), "from_leo": end, "to": to, "hw": hw, "reason": "diverging-epoch"}
+    who = {name: line[name] for name in ("b", "i", "w", "m", "node", "t_ns", "p")}
+    lines.insert(lines.index(line) + 1, {**who, **cut, "s": line["s"] + 1, "in_isr": rng.random() < 0.3})
+
+
+def _mark_of_long_ago(rng: Random, lines: Lines) -> None:
+    """A log is opened with an old watermark, and that life ends at once, or as soon as it has a role."""
+    opened = _one(rng, lines, "recovered")
+    if opened is None or any(line["i"] in (f"{opened['i']}x0", opened["i"][:-2]) for line in lines):
+        return
+    life = [line for line in lines if line["i"] == opened["i"]]
+    kept = life[: life.index(opened) + rng.choice((1, 2))]
+    before = {"i": f"{opened['i']}x0"}
+    at = lines.index(life[0])
+    lines[at:at] = [
+        {**line, **before, "t_ns": line["t_ns"] - 1, **({"hw": 0} if "hw" in line else {})} for line in kept
+    ]
+    opened["leo"] = max(0, opened["leo"] - rng.choice((0, 1, 2)))
+    opened["hw"] = min(opened["hw"], opened["leo"])
+
+
 DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _shorter,
     _later_end,
@@ -101,6 +135,9 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _mark_falls,
     _fewer,
     _other_version,
+    _cut,
+    _mark_of_long_ago,
+    _cut,
 )
 
 
@@ -138,6 +175,12 @@ def _said(results: dict[str, CheckResult], checker: str, *words: str) -> Found:
 
 TWINS: dict[str, tuple[Callable[[Case], Found], str, tuple[str, ...]]] = {
     "end": (lambda case: shorter_after_restart(case.tables["events"]), "truncation", ("had written everything",)),
+    "watermark": (
+        lambda case: below_a_watermark_after_restart(case.tables["events"]),
+        "truncation",
+        ("before it had taken high watermark",),
+    ),
+    "cut": (lambda case: cut_what_was_exposed(case.tables["events"]), "truncation", ("cut its log from",)),
     "role": (lambda case: raised_by_a_role(case.tables["events"]), "hw-within-isr", ("it was",)),
     "min-isr": (
         lambda case: raised_below_min_isr(case.tables["events"], _isrs(case), MIN_ISR),

@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import build_timeline
+from checkers.evidence.touched_files import NOTHING_TOUCHED
 from checkers.history import schema
-from checkers.white_box.log_rules import _epoch_files, _known_watermarks
+from checkers.white_box.log_rules import _epoch_files
+from checkers.white_box.matching_rules import known_watermarks
 from tests.support.judging import pyspark_sockets
 from tests.support.model_cluster import ModelCluster
 
@@ -28,10 +30,10 @@ def known(spark: SparkSession, folder: Path, events: list[dict[str, Any]]) -> di
     lines = spark.read.schema(schema.EVENTS).json(path.as_uri())
     drain = spark.createDataFrame([("hw-0", "drain-current", 1 << 60)], "p string, phase string, invoke_ns bigint")
     kept = spark.createDataFrame([], "node string, p string, kind string, offset bigint")
-    evidence = cast(
-        Any, SimpleNamespace(events=lines, timeline=build_timeline(lines), history=SimpleNamespace(requests=drain))
-    )
-    rows = _known_watermarks(evidence, kept, F.lit(True)).collect()
+    tables = {"events": lines, "timeline": build_timeline(lines), "touched": NOTHING_TOUCHED}
+    evidence = cast(Any, SimpleNamespace(**tables, history=SimpleNamespace(requests=drain)))
+    rows = known_watermarks(evidence, kept, F.lit(True), F.lit(True)).collect()
+    assert all(row.judged == row.replicas for row in rows)
     return {row.p: (row.min_hw, row.replicas) for row in rows}
 
 

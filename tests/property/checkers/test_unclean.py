@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import ack_epochs
 from checkers.evidence.event_log_gaps import whole_logs
-from checkers.evidence.timeline import build_timeline
+from checkers.evidence.timeline import build_timeline, epochs_table
 from checkers.evidence.touched_files import NOTHING_TOUCHED
 from checkers.evidence.unclean_elections import (
     RESPONSE_NS,
@@ -28,9 +28,12 @@ from checkers.evidence.unclean_elections import (
 from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
 from checkers.history.load import load_history
+from checkers.white_box.leadership_rules import leadership_rules
+from checkers.white_box.lives import replica_lives
 from checkers.white_box.restart_rules import restart_rules
 from tests.support.histories import Story, write_history
 from tests.support.judging import pyspark_sockets
+from tests.support.run_info import run_info
 
 pytestmark = pytest.mark.spark
 
@@ -158,13 +161,59 @@ def test_end_forgotten_over_a_restart_is_attributed_to_an_election_that_the_brok
             touched=NOTHING_TOUCHED,
             znodes=SimpleNamespace(states=spark.range(0).select(F.lit("").alias("p"), F.lit(1).alias("generation"))),
         )
-        found = restart_rules(evidence).findings
+        found = restart_rules(evidence, replica_lives(evidence)).findings
         assert found is not None
         columns = {name: F.col(name) for name in ("lost_epoch", "missed_epoch", "from_ns", "to_ns")}
         rows = found.select(
             attributable({"hw-0": [UncleanElection(3, 5 * S, None)]}, **columns).alias("attributable")
         ).collect()
     assert [row.attributable for row in rows] == [expected]
+
+
+BY_EPOCH = {"e": "start", "p": None, "truncation": "leader-epoch", "t_ns": 1}
+LED = {"b": 2, "i": "x", "role": "leader", "e": "hw", "hw": 5, "t_ns": S}
+APPENDED = {"e": "append", "role": "follower", "base": 0, "last": 4, "t_ns": S}
+CUT = {"e": "truncate", "from_leo": 5, "to": 3, "hw": 0, "in_isr": False, "reason": "diverging-epoch", "t_ns": 900 * S}
+
+CUTS: dict[str, tuple[list[dict[str, Any]], list[bool]]] = {
+    # It comes back long after the election, in whose epoch what it had is missing.
+    "before": ([{**LED, "le": 2}, {**APPENDED, "le": 2}, {**CUT, "le": 3}], [True]),
+    "known": ([{**APPENDED, "le": 2}, {**HW, "le": 2}, {**CUT, "le": 3, "hw": 5}], [True]),
+    "since": ([{**LED, "le": 3}, {**APPENDED, "le": 3}, {**CUT, "le": 4}], [False]),
+    "known-since": ([{**APPENDED, "le": 2}, {**HW, "le": 3}, {**CUT, "le": 4, "hw": 5}], [False]),
+    "within": ([{**LED, "le": 2}, {**APPENDED, "le": 2}, {**CUT, "le": 2}], [False]),
+    # What it takes for its watermark may be that of before the election.
+    "stored": ([{**APPENDED, "le": 4}, {**CUT, "le": 4, "hw": 5}], []),
+    "unexposed": ([{**LED, "le": 2, "hw": 3}, {**APPENDED, "le": 2}, {**CUT, "le": 3}], []),
+    # Whoever followed an older epoch may have another log than that leader's.
+    "other": ([{**LED, "le": 2}, {**APPENDED, "le": 1}, {**CUT, "le": 2}], []),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_cut_of_a_replica_is_attributed_to_an_election_by_the_epochs_of_what_it_had(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    lines, expected = CUTS[name]
+    unclean = {"hw-0": [UncleanElection(3, 5 * S, 7 * S)]}
+    with pyspark_sockets():
+        events = _logs(spark, tmp_path, [BY_EPOCH, *lines])
+        timeline = build_timeline(events)
+        evidence: Any = SimpleNamespace(
+            info=run_info(partitions=("hw-0",)),
+            unclean=unclean,
+            events=events,
+            timeline=timeline,
+            epochs=epochs_table(timeline),
+            touched=NOTHING_TOUCHED,
+            znodes=SimpleNamespace(states=spark.range(0).select(F.lit("").alias("p"), F.lit(1).alias("generation"))),
+        )
+        found = leadership_rules(evidence, replica_lives(evidence)).findings
+        assert found is not None
+        columns = {name: F.col(name) for name in ("lost_epoch", "missed_epoch", "from_ns", "to_ns")}
+        told = attributable(unclean, **columns).alias("attributable")
+        rows = found.where(F.col("checker") == "truncation").select(told).collect()
+    assert [row.attributable for row in rows] == expected
 
 
 TWO = {"p": [UncleanElection(3, 50, 70), UncleanElection(6, 500, 700)], "endless": [UncleanElection(3, 50, None)]}

@@ -18,6 +18,7 @@ def test_file_of_a_partition_touches_that_replica_alone() -> None:
     touched = touched_by([hit("n1", "hw-0/00000000000000000000.log"), hit("n1", "hw-2/leader-epoch-checkpoint")])
     assert touched == TouchedFiles(folders=frozenset({("n1", "hw-0"), ("n1", "hw-2")}))
     assert touched.names() == ["hw-0 on n1", "hw-2 on n1"]
+    assert touched.partitions() == ["hw-0", "hw-2"]
 
 
 def test_file_of_no_partition_touches_no_replica() -> None:
