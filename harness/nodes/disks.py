@@ -36,9 +36,16 @@ import fcntl, os, struct, sys
 folder = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY)
 fcntl.ioctl(folder, 0x8004587D, struct.pack("I", 2))
 """
+# Processes that were killed may have files open for a moment after they are gone for who waits for them, and so may
+# what they had started: the folder is busy until then.
 _RESTORE = r"""
 set -e
-umount "$2"
+tries=0
+until error=$(umount "$2" 2>&1); do
+    tries=$((tries + 1))
+    [ "$tries" -lt 100 ] || { echo "$error" >&2; exit 1; }
+    sleep 0.1
+done
 cp --sparse=always "$1" "$1.cut"
 mv "$1.cut" "$1"
 mount -o loop,noatime "$1" "$2"

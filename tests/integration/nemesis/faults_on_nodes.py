@@ -296,6 +296,16 @@ def test_power_failure_of_one_node_costs_that_one_alone(on_disks: View, in_force
     assert left == ["synced, not synced", "synced, not synced", "synced"]
 
 
+def test_power_comes_back_where_a_file_stays_open_for_a_moment(on_disks: View, in_force: ActiveFaults) -> None:
+    """As do those of a process that was killed, and is gone for who waits for it."""
+    node, path = on_disks.node("n3"), f"{on_disks.data_folder('n3')}/00.log"
+    node.run([node.python, "-c", _WRITE, path])
+    node.run(["sh", "-c", 'exec 3< "$1"; sleep 0.5 > /dev/null 2>&1 &', "sh", path])
+    _, seen = apply(in_force, "power-failure-unsynced", "n3")
+    assert seen.seen, seen.text
+    assert node.read_text(path) == "synced"
+
+
 def test_power_of_a_node_without_a_disk_of_its_own_does_not_fail(view: View, in_force: ActiveFaults) -> None:
     _, seen = apply(in_force, "power-failure", "n1")
     assert not seen.seen
