@@ -1,10 +1,11 @@
 """last-value, old-value: what a reading of a whole partition returns of each key.
 
 Input grain: one row per (reading, key). A *reading* is one consumer's of a drain that came to its end: from the log's
-start to behind an acknowledged sentinel, from one leader. *Newest* is the record of the key with the highest offset
-that had certainly been in the log (acknowledged, or read) before the reading began. Compaction removes a record only
-where a newer one of its key is in the log; and a tombstone, after `delete.retention.ms`, once nothing older is left
-(Kafka's LogCleaner). So a reading returns of each key nothing (newest is a tombstone), or newest, or something newer.
+start to behind an acknowledged sentinel, without a jump, from one leader in one epoch. *Newest* is the record of the
+key with the highest offset that had certainly been in the log (acknowledged, or read) before the reading began.
+Compaction removes a record only where a newer one of its key is in the log; and a tombstone, after
+`delete.retention.ms`, once nothing older is left (Kafka's LogCleaner). So a reading returns of each key nothing (newest
+is a tombstone), or newest, or something newer.
 
 Old value: all that was returned of the key is older than newest; of a tombstone that is unknown where the reading took
 longer than a cleaner leaves tombstones: both may have gone once it had read the older record. Last value: nothing was
@@ -101,7 +102,10 @@ def _readings(facts: Facts) -> DataFrame:
             F.min("invoke_ns").alias("began_ns"),
             F.max("complete_ns").alias("ended_ns"),
             F.max("op").alias("reading_op"),
+            F.sum(F.greatest(F.col("next_position") - F.col("position"), F.lit(0))).alias("passed"),
+            F.count_distinct("leader_epoch").alias("leaderships"),
         )
+        .where((F.col("passed") >= F.col("reached") - F.col("first")) & (F.col("leaderships") == 1))
     )
     return (
         spans.join(F.broadcast(marks), on=["p", "reader", "leader", "phase"], how="inner")

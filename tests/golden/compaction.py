@@ -38,6 +38,29 @@ def last_bad(s: Story) -> None:
     topic.read([one for one in topic.cleaned() if one.key != 3])
 
 
+def _in_pieces(s: Story, begins: int, epoch: int) -> None:
+    """Key 3, of offset 3, is in neither poll. begins, epoch: of the second."""
+    topic = _begun(s)
+    kept = [(one.offset, one.value) for one in topic.cleaned() if one.key != 3]
+    end, phase = len(topic.records), "drain-n1"
+    for at, until, led in ((0, 3, 5), (begins, end, epoch)):
+        here = [record for record in kept if at <= record[0] < until]
+        s.poll(at, here, next_position=until, epoch=led, consumer="drain-0", phase=phase)
+    s.drained(end, phase=phase)
+
+
+def last_in_two_leaderships(s: Story) -> None:
+    _in_pieces(s, 3, 7)
+
+
+def last_jumped_over(s: Story) -> None:
+    _in_pieces(s, 4, 5)
+
+
+def last_in_two_polls(s: Story) -> None:
+    _in_pieces(s, 3, 5)
+
+
 def last_doubtful(s: Story) -> None:
     """Key 3 is gone, and a tombstone of it may have been written."""
     topic = _begun(s)
@@ -76,4 +99,7 @@ COMPACTION: dict[str, tuple[Tell, Tell, Tell]] = {
 MORE_COMPACTION: dict[tuple[str, str], Tell] = {
     ("old-value", "bad-deleted"): old_deleted,
     ("old-value", "unknown-slow"): old_slow,
+    ("last-value", "unknown-two-leaderships"): last_in_two_leaderships,
+    ("last-value", "unknown-jump"): last_jumped_over,
+    ("last-value", "bad-two-polls"): last_in_two_polls,
 }
