@@ -1,7 +1,8 @@
 """Rules 4, 5, 6, 9 and 17: high watermarks, acknowledgements and what was shown, from the event logs.
 
 Input grain: one row per event of the timeline. A row found proves that a line of a broker's own log contradicts what
-stood in that log before it, or that a client saw more than any leader of that epoch ever held committed.
+stood in that log before it, or that a client saw more than any leader of that epoch ever held committed. How many
+replicas a send asked for says its client, not the broker that answered it.
 """
 
 from __future__ import annotations
@@ -28,24 +29,76 @@ def watermark_rules(evidence: Evidence) -> Family:
     per_partition = timeline.groupBy("p").agg(
         F.count_if(leader_hw).alias("advances"),
         F.count_if(F.col("e") == "hw").alias("hws"),
-        F.count_if((F.col("e") == "ack") & (F.col("acks") == -1)).alias("acks"),
         F.count_if(F.col("e") == "visible").alias("shown"),
     )
     info = evidence.info
     least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
-    rules = [_offset_order(), _hw_within_isr(), _hw_monotone(), _ack(least), _shown(), _stamped_epoch(), _role_epoch()]
+    rules = [_offset_order(), _hw_within_isr(), _hw_monotone(), _shown(), _stamped_epoch(), _role_epoch()]
+    answers = _answers(evidence)
+    acks_all = answers.groupBy("p").agg(F.count_if(_asked() == -1).alias("acks"))
     return Family(
-        union([apply_rules(timeline, rules), _shown_to_clients(evidence)]),
-        figures(
-            per_partition,
-            {
-                (OFFSET_ORDER, "hw_events"): F.col("hws"),
-                (HW_WITHIN_ISR, "hw_advances"): F.col("advances"),
-                (HW_MONOTONE, "hw_advances"): F.col("advances"),
-                (ACK_COMMITTED, "acks_all"): F.col("acks"),
-                (SHOWN_COMMITTED, "answers_shown"): F.col("shown"),
-            },
+        union(
+            [
+                apply_rules(timeline, rules),
+                apply_rules(answers, [_ack(least), _acks_as_asked()]),
+                _shown_to_clients(evidence),
+            ]
         ),
+        union(
+            [
+                figures(
+                    per_partition,
+                    {
+                        (OFFSET_ORDER, "hw_events"): F.col("hws"),
+                        (HW_WITHIN_ISR, "hw_advances"): F.col("advances"),
+                        (HW_MONOTONE, "hw_advances"): F.col("advances"),
+                        (SHOWN_COMMITTED, "answers_shown"): F.col("shown"),
+                    },
+                ),
+                figures(acks_all, {(ACK_COMMITTED, "acks_all"): F.col("acks")}),
+            ]
+        ),
+    )
+
+
+def _answers(evidence: Evidence) -> DataFrame:
+    """Lines of the timeline about responses to sends, with `asked`: the acks of the send that was answered, as its
+    client has it: of that node, at that offset, under way when the line was written. Null where no client was answered.
+    """
+    sends = (
+        evidence.history.ops.where(
+            (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
+        )
+        .groupBy("p", "node", F.col("base_offset").alias("base"))
+        .agg(F.collect_list(F.struct("invoke_ns", "complete_ns", "acks")).alias("sends"))
+    )
+    under_way = F.filter("sends", lambda one: F.col("t_ns").between(one["invoke_ns"], one["complete_ns"]))
+    asked = F.array_distinct(F.transform(under_way, lambda one: one["acks"]))
+    return (
+        evidence.timeline.where(F.col("e") == "ack")
+        .join(sends, on=["p", "node", "base"], how="left")
+        .withColumn("asked", F.when(F.size(asked) == 1, F.get(asked, F.lit(0))))
+        .drop("sends")
+    )
+
+
+def _asked() -> Column:
+    """acks of the send: of its client, else of the line."""
+    return F.coalesce("asked", "acks")
+
+
+def _acks_as_asked() -> Rule:
+    return line_rule(
+        ACK_COMMITTED,
+        F.col("asked") != F.col("acks"),
+        text(
+            "the answer for offsets {a} to {z} is said to be one with acks={s}; its client had sent that with acks={c}",
+            a=F.col("base"),
+            z=F.col("last"),
+            s=F.col("acks"),
+            c=F.col("asked"),
+        ),
+        F.col("last"),
     )
 
 
@@ -151,7 +204,7 @@ def _ack(least: int) -> Rule:
     )
     return line_rule(
         ACK_COMMITTED,
-        (F.col("e") == "ack") & (F.col("acks") == -1) & (F.size(problems) > 0),
+        (_asked() == -1) & (F.size(problems) > 0),
         text(
             "acks=all answered for offsets {a} to {z} with high watermark {h}, ISR {i} (last committed {w}), min ISR "
             "{m}: {x}",

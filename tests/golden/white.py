@@ -143,6 +143,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("controller-epoch", "bad-obeyed-restarted"): elections.obeys_an_older_controller_once_restarted,
     ("controller-epoch", "ok-obeyed"): elections.obeys_a_newer_controller,
     ("log-matching", "bad-lacking"): logs.hole_in_log,
+    ("ack-committed", "bad-called-another"): watermarks.early_ack_called_another,
+    ("ack-committed", "bad-acks"): watermarks.ack_called_another,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

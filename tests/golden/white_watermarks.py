@@ -32,6 +32,17 @@ def early_ack(case: Case) -> None:
     line["hw"] = line["last"]
 
 
+def early_ack_called_another(case: Case) -> None:
+    """It says of itself that it answered acks=1, of which the high watermark is no matter."""
+    early_ack(case)
+    last_event(case, e="ack")["acks"] = 1
+
+
+def ack_called_another(case: Case) -> None:
+    """Nothing else is wrong with it."""
+    last_event(case, e="ack")["acks"] = 1
+
+
 def shown_above(case: Case) -> None:
     line = last_event(case, e="visible")
     line["upto"] = line["hw"] + 1
