@@ -64,6 +64,7 @@ UNCLEAN = Allowance(
     {
         "lost-write": _ALL,
         "lost-tail": _ALL,
+        "torn-batch": _ALL,
         "vanished-read": _ALL,
         "inconsistent-offset": _ALL,
         "real-time-order": _ALL,
@@ -79,6 +80,7 @@ UNCLEAN = Allowance(
         "at-least-once": _ALL,
         "resend-offset": _ALL,
         "duplicate": frozenset({"resent"}),
+        "int-nonmonotonic-send": frozenset({"resent"}),
         # A lost batch takes what its leader knew of the producer along; it adds no epoch, and no batch before another.
         "producer-order": frozenset({"back", "refused"}),
         "leader-completeness": _ALL,

@@ -1,9 +1,9 @@
 """The final drain: what it proved, and whether the real client read the same.
 
-A `drain-complete` line is believed only where the polls of that reader, from that leader, in that phase really pass
-over [start, end), and counts only where that is everything: from the least acknowledged offset that retention cannot
-have deleted to past the sentinel. Grains: one row per believed line; one row per (partition, round, leader,
-offset) that a drain read.
+A `drain-complete` line is believed only where the polls of one consumer of that reader, from that leader in one leader
+epoch (which a real client does not tell), in that phase really pass over [start, end), and counts only where that is
+everything: from the least acknowledged offset that retention cannot have deleted to past the sentinel. Grains: one row
+per believed line; one row per (partition, round, leader, offset) that a drain read.
 
 The first round reads the cluster as the faults and their end left it. Every later one comes after a broker was stopped
 and started for it, which may repair what was wrong: a leader whose readers made no progress until then is read well in
@@ -34,7 +34,8 @@ def believed_drains(facts: Facts) -> DataFrame:
         "p", "leader", "reader", "isolation", "phase", "start", "end", "time_ns"
     )
     polls = facts.history.requests.where(F.col("phase").startswith("drain")).withColumn("leader", F.col("node"))
-    ranges = covered_ranges(polls, "p", "leader", "reader", "isolation", "phase")
+    # What several consumers read, or one of several leaderships, was never seen to be there at once.
+    ranges = covered_ranges(polls, "p", "leader", "reader", "isolation", "phase", "consumer", "leader_epoch")
     return (
         marked.join(ranges, on=["p", "leader", "reader", "isolation", "phase"], how="left")
         .groupBy(*marked.columns)
@@ -88,7 +89,7 @@ def drain_checks(facts: Facts) -> Family:
     begins = F.coalesce(F.col("start") <= first, F.lit(False))
     judged = drains.join(ends, on="p", how="left").withColumn("good", F.col("believed") & reaches & begins)
     detail = (
-        F.when(~F.col("believed"), F.lit("its polls do not pass over all of that"))
+        F.when(~F.col("believed"), F.lit("no consumer's polls pass over all of that in one leadership"))
         .when(~reaches, F.lit("no acknowledged sentinel lies below its end"))
         .otherwise(text("{o} was acknowledged below its start", o=first))
     )

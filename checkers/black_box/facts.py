@@ -5,8 +5,9 @@ offset) that an acknowledgement or a poll named. One shuffle each; both are cach
 starts here.
 
 *Forgiven*: an acks=1 record that nobody read, in a partition whose leader changed after its send began, or acknowledged
-by a broker that had been deposed by then. acks=1 allows its loss; it stays out of the version order, so that the record
-at its offset is no finding (counted by `lost`).
+by a broker that had been deposed by then, unless an answer showed it to be committed (`checkers.black_box.ends_told`).
+acks=1 allows its loss; it stays out of the version order, so that the record at its offset is no finding (counted by
+`lost`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
+from checkers.black_box.ends_told import shown_committed, told_by_leader
 from checkers.evidence.unclean_elections import NONE, Unclean
 from checkers.history.load import History
 from checkers.history.retention import Expiry
@@ -161,6 +163,9 @@ def one_send() -> Column:
         F.max("send.outcome").alias("outcome"),
         first["acks"].alias("acks"),
         first["sentinel"].alias("sentinel"),
+        first["nth"].alias("nth"),
+        first["of"].alias("of"),
+        first["reader"].alias("reader"),
         first["invoke_ns"].alias("invoke_ns"),
         first["in_order"].alias("in_order"),
         F.coalesce(acked["complete_ns"], F.max("send.complete_ns")).alias("complete_ns"),
@@ -179,12 +184,15 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
     epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says. fate: what
     became of its transaction, null for what was sent in none. n_committed_reads: how often read_committed showed it.
+    shown_committed: whether an answer of the leader that acknowledged it had a watermark above it.
     """
     fates = transactions_table(history).select("txn", "fate")
     sent = history.sends.join(fates, on="txn", how="left").select(
         "p",
         "value",
-        F.struct("op", "process", in_log().alias("outcome"), "acks", "sentinel", *_OF_RESPONSE).alias("send"),
+        F.struct(
+            "op", "process", in_log().alias("outcome"), "acks", "sentinel", "nth", "of", "reader", *_OF_RESPONSE
+        ).alias("send"),
         "txn",
         "fate",
         "source",
@@ -251,14 +259,21 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         .withColumn("epoch", F.coalesce("ack_epoch", "read_epoch"))
         .withColumn("known_offset", F.coalesce("ack_offset", "min_read_offset"))
         .withColumn("effective_ns", F.least(F.when(F.col("acked"), F.col("send.complete_ns")), F.col("first_read_ns")))
+        .join(
+            F.broadcast(told_by_leader(history)),
+            on=[F.col("p") == F.col("told_p"), F.col("send.node") == F.col("told_node")],
+            how="left",
+        )
+        .withColumn("shown_committed", shown_committed())
         .withColumn(
             "forgiven",
             F.col("acked")
             & (F.col("send.acks") != -1)
             & (F.col("n_reads") == 0)
+            & ~F.col("shown_committed")
             & F.coalesce((F.col("changed_ns") >= F.col("send.invoke_ns")) | deposed, F.lit(False)),
         )
-        .drop("changed_ns", "last_leader")
+        .drop("changed_ns", "last_leader", "told_p", "told_node", "told")
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from checkers.black_box.availability import availability
+from checkers.black_box.batches import batch_checks
 from checkers.black_box.deletions import deletion_checks
 from checkers.black_box.drain import drain_checks
 from checkers.black_box.ends import end_checks
 from checkers.black_box.facts import Facts
+from checkers.black_box.holes import hole_checks
 from checkers.black_box.lookups import lookup_checks
 from checkers.black_box.lost import lost_checks
 from checkers.black_box.offsets import offset_checks
@@ -23,7 +25,13 @@ def black_box(facts: Facts) -> dict[str, Group]:
     """Groups that run as one job each, cut so that what shares a shuffle stays together."""
 
     def by_value() -> list[Family]:
-        return [value_checks(facts), offset_checks(facts), lost_checks(facts), nonmonotonic_sends(facts)]
+        return [
+            value_checks(facts),
+            offset_checks(facts),
+            lost_checks(facts),
+            nonmonotonic_sends(facts),
+            batch_checks(facts),
+        ]
 
     def by_time() -> list[Family]:
         return [
@@ -37,7 +45,7 @@ def black_box(facts: Facts) -> dict[str, Group]:
 
     def by_poll() -> list[Family]:
         deleted = facts.expiry is not None and facts.expiry.requested
-        families = [poll_checks(facts), drain_checks(facts), producer_checks(facts)]
+        families = [poll_checks(facts), hole_checks(facts), drain_checks(facts), producer_checks(facts)]
         return [*families, deletion_checks(facts)] if deleted else families
 
     return {"values": by_value, "times": by_time, "polls": by_poll}

@@ -1,12 +1,15 @@
-"""Lost write, lost tail, unseen: acknowledged records that no poll returned.
+"""Lost write, lost tail, unseen, torn batch: records that certainly were in the log, and that no poll returned.
 
 Input grain: Facts.by_value and the ranges that polls covered. Lost write: some poll passed over the record's offset.
-Lost tail: it lies at or above everything covered although a drain proved the end. Unseen: nothing passed over it,
-which proves nothing. Allowed, and counted: acks=1 records sent before a change of leader, and what lies below a log
-start that was told when the run's retention can have deleted it, unless a poll passed over it. Sends with acks=0 are
-acknowledged by nobody: those that nobody read are a figure. A real client may know that a record is in the log and not
-where (its batch's own response was lost, and that of a later one implies it): such a record is a lost write where
-nobody read it although a drain that ended after its acknowledgement read the partition whole.
+Lost tail: it lies at or above everything covered although a drain proved the end. Unseen: nothing passed over it, which
+proves nothing. Torn batch: another record of its send was read, so that it was committed too, and where it must stand
+some poll passed over; it may be one whose answer was lost, or that acks=1 acknowledged. Allowed, and counted: acks=1
+records sent before a change of leader, and what lies below a log start that was told when the run's retention can have
+deleted it, unless a poll passed over it. Sends with acks=0 are acknowledged by nobody: those that nobody read are a
+figure. A real client may know that a record is in the log and not where (its batch's own response was lost, and that of
+a later one implies it): such a record is a lost write where nobody read it although a drain that ended after its
+acknowledgement read the partition whole. An answer without an offset to the lab's own client, or one of a record that
+nobody was seen to read, leaves the run unknown.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.black_box.batches import TORN, batch_base, of_several, read_once
 from checkers.black_box.facts import Facts, decided, deleter, expired, response_log_start, undeleted
 from checkers.history.load import History
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -44,7 +48,7 @@ def covered_ranges(requests: DataFrame, *keys: str) -> DataFrame:
 
 
 def lost_checks(facts: Facts) -> Family:
-    """Every acknowledged record that nobody read, judged by what the polls covered."""
+    """Every record that certainly was in the log and that nobody read, judged by what the polls covered."""
     history = facts.history
     everybody = F.lit("everybody")
     # A poll under read_committed rightly passes over what a transaction that may be aborted had sent.
@@ -65,7 +69,7 @@ def lost_checks(facts: Facts) -> Family:
         .groupBy("p")
         .agg(F.max("end").alias("drain_end"), F.max("time_ns").alias("drained_ns"))
     )
-    unread = facts.by_value.where(F.col("acked") & (F.col("n_reads") == 0)).withColumn("offset", F.col("ack_offset"))
+    unread = _unread(facts)
     shown_to = F.when(decided(), everybody).otherwise(F.lit("uncommitted"))
     unread = unread.withColumn("shown_to", shown_to)
     inside = (
@@ -87,26 +91,23 @@ def lost_checks(facts: Facts) -> Family:
         (F.col("offset") >= F.coalesce("reach", F.lit(0))) & (F.col("send.complete_ns") < F.col("drained_ns")),
         F.lit(False),
     )
-    verdict = F.when(F.col("covered") | below_start, F.lit(LOST)).when(past_drain, F.lit(TAIL)).otherwise(F.lit(UNSEEN))
     inside = expired(facts, inside.withColumn("sent_ns", F.col("send.invoke_ns")))
-    judged = inside.withColumn("checker", verdict).withColumn("deleted", F.col("expired") & ~F.col("covered"))
-    seen_lost_ns = F.col("send.complete_ns")
+    torn, seen_lost_ns = F.col("together") & F.col("covered"), F.col("send.complete_ns")
     if facts.unclean:
-        judged = judged.join(_passed_over(history, unread), on=["p", "value"], how="left")
+        inside = inside.join(_passed_over(history, unread), on=["p", "value"], how="left")
+        # Offsets may have been given again: a poll from before tells of another record.
+        torn = torn & F.col("passed_ns").isNotNull()
         seen_lost_ns = F.coalesce("passed_ns", "drained_ns", "send.complete_ns")
-    where = text(" at {p} offset {o}", p=F.col("p"), o=F.col("offset"))
-    what = text("value {v} acknowledged (acks={a})", v=F.col("value"), a=F.col("send.acks"))
-    detail = (
-        F.when(
-            (F.col("checker") == LOST) & F.col("covered"), F.lit(" was read by no poll, although polls passed over it")
-        )
-        .when(
-            F.col("deleted"),
-            F.lit(f" lies below the log start, and was read by no poll: {deleter(facts)} can have deleted it"),
-        )
-        .when(F.col("checker") == LOST, F.lit(f" lies below the log start, {undeleted(facts)}"))
-        .when(F.col("checker") == TAIL, F.lit(" lies at or above everything read, after a drain that reached the end"))
-        .otherwise(F.lit(" was covered by no poll"))
+    verdict = (
+        F.when(torn, F.lit(TORN))
+        .when(F.col("covered") | below_start, F.lit(LOST))
+        .when(past_drain, F.lit(TAIL))
+        .otherwise(F.lit(UNSEEN))
+    )
+    judged = (
+        inside.where(torn | F.col("acked"))
+        .withColumn("checker", verdict)
+        .withColumn("deleted", F.col("expired") & ~F.col("covered"))
     )
     found = apply_rules(
         judged,
@@ -114,52 +115,149 @@ def lost_checks(facts: Facts) -> Family:
             Rule(
                 F.col("checker"),
                 F.lit(True),
-                F.concat(what, where, detail),
-                kind=F.when(F.col("forgiven") | F.col("deleted"), F.lit("allowed"))
+                F.when(F.col("checker") == TORN, _how_torn()).otherwise(_how_lost(facts)),
+                kind=F.when(F.col("checker") == TORN, F.lit("invalid"))
+                .when(F.col("forgiven") | F.col("deleted"), F.lit("allowed"))
                 .when(F.col("checker") == UNSEEN, F.lit("unknown"))
                 .otherwise(F.lit("invalid")),
                 offset=F.col("offset"),
                 value=F.col("value"),
-                ops=[F.col("send.op")],
+                ops=[F.col("send.op"), F.col("sibling.op")],
                 from_ns=F.col("send.invoke_ns"),
                 to_ns=seen_lost_ns,
-                lost_epoch=F.col("epoch"),
+                lost_epoch=F.when(F.col("checker") == TORN, F.col("sibling_epoch")).otherwise(F.col("epoch")),
             )
         ],
     )
     return Family(union([found, _without_offset(facts, drains)]), _figures(facts, drains))
 
 
-def _without_offset(facts: Facts, drains: DataFrame) -> DataFrame:
-    """Findings of what was acknowledged without an offset, and read by nobody."""
-    gone = (
-        facts.by_value.where(_confirmed_somewhere() & (F.col("n_reads") == 0))
-        .join(drains, on="p", how="inner")
-        .where(F.col("send.complete_ns") < F.col("drained_ns"))
+def _unread(facts: Facts) -> DataFrame:
+    """Rows of by_value that nobody read, and that were acknowledged, or of whose send another one was read: with the
+    `offset` at which they must stand, and since when that is known (`there_ns`, by the operation `there_op`).
+
+    together: whether that other one is what says so: nothing acknowledged it, or only what acks=1 may take back.
+    sibling: the first of its send that was read.
+    """
+    siblings = (
+        facts.by_value.where(of_several() & read_once())
+        .groupBy("p", F.col("send.op").alias("sibling_of"))
+        .agg(
+            F.min(batch_base()).alias("base"),
+            F.max(batch_base()).alias("top"),
+            F.min(
+                F.struct(
+                    F.col("first_read_ns").alias("at_ns"),
+                    F.col("first_read.read_op").alias("op"),
+                    "value",
+                    F.col("min_read_offset").alias("offset"),
+                )
+            ).alias("sibling"),
+            F.max("read_epoch").alias("sibling_epoch"),
+        )
+        # Where they stand apart it is not known which of them says where the others belong.
+        .where(F.col("base") == F.col("top"))
+        .drop("top")
+        .withColumnRenamed("p", "sibling_p")
     )
+    taken = F.coalesce(F.col("send.outcome") != "fail", F.lit(False))
+    belongs = F.col("base") + F.col("send.nth")
+    unread = (
+        facts.by_value.where((F.col("n_reads") == 0) & (F.col("acked") | (of_several() & taken)))
+        .join(
+            siblings,
+            on=of_several() & (F.col("p") == F.col("sibling_p")) & (F.col("send.op") == F.col("sibling_of")),
+            how="left",
+        )
+        .withColumn("offset", F.coalesce("ack_offset", belongs))
+        .where(F.col("offset").isNotNull())
+    )
+    together = (~F.col("acked") | F.col("forgiven")) & (F.col("offset") == belongs)
+    return (
+        unread.withColumn("together", F.coalesce(together, F.lit(False)))
+        .withColumn("there_ns", F.when(F.col("together"), F.col("sibling.at_ns")).otherwise(F.col("send.complete_ns")))
+        .withColumn("there_op", F.when(F.col("together"), F.col("sibling.op")))
+        .drop("sibling_p", "sibling_of", "base")
+    )
+
+
+def _how_torn() -> Column:
+    return text(
+        "value {v} was sent together with value {w}, which was read at {p} offset {a}: it must stand at {o}, and polls "
+        "passed over that without returning it",
+        v=F.col("value"),
+        w=F.col("sibling.value"),
+        p=F.col("p"),
+        a=F.col("sibling.offset"),
+        o=F.col("offset"),
+    )
+
+
+def _how_lost(facts: Facts) -> Column:
+    lost = F.col("checker") == LOST
+    committed = F.when(
+        F.col("shown_committed") & (F.col("send.acks") != -1),
+        F.lit(", and committed by the watermark that its leader told,"),
+    ).otherwise(F.lit(""))
+    detail = (
+        F.when(lost & F.col("covered"), F.lit(" was read by no poll, although polls passed over it"))
+        .when(
+            F.col("deleted"),
+            F.lit(f" lies below the log start, and was read by no poll: {deleter(facts)} can have deleted it"),
+        )
+        .when(lost, F.lit(f" lies below the log start, {undeleted(facts)}"))
+        .when(F.col("checker") == TAIL, F.lit(" lies at or above everything read, after a drain that reached the end"))
+        .otherwise(F.lit(" was covered by no poll"))
+    )
+    return F.concat(
+        text("value {v} acknowledged (acks={a})", v=F.col("value"), a=F.col("send.acks")),
+        text(" at {p} offset {o}", p=F.col("p"), o=F.col("offset")),
+        committed,
+        detail,
+    )
+
+
+def _without_offset(facts: Facts, drains: DataFrame) -> DataFrame:
+    """Findings of what was acknowledged without an offset: lost where nobody read it though a drain read all; unknown
+    where no drain has, or where it was the lab's own client that got no offset, which every answer to it has.
+    """
+    confirmed = facts.by_value.where(_confirmed_somewhere()).join(drains, on="p", how="left")
     if facts.expiry is not None:
         starts = facts.history.requests.where(F.col("outcome") == "ok").groupBy("p")
-        gone = gone.join(starts.agg(F.max(response_log_start()).alias("log_start")), on="p", how="left")
+        confirmed = confirmed.join(starts.agg(F.max(response_log_start()).alias("log_start")), on="p", how="left")
     else:
-        gone = gone.withColumn("log_start", F.lit(0))
+        confirmed = confirmed.withColumn("log_start", F.lit(0))
+    unread = F.col("n_reads") == 0
+    gone = unread & F.coalesce(F.col("send.complete_ns") < F.col("drained_ns"), F.lit(False))
+    wire = F.coalesce("send.reader", F.lit("wire")) == "wire"
+    what = text("value {v} of {p} was acknowledged without an offset", v=F.col("value"), p=F.col("p"))
     return apply_rules(
-        gone,
+        confirmed,
         [
             Rule(
                 LOST,
-                F.lit(True),
-                text(
-                    "value {v} of {p} was acknowledged without an offset, and read by no poll, though a drain read all",
-                    v=F.col("value"),
-                    p=F.col("p"),
-                ),
+                gone,
+                F.concat(what, F.lit(", and read by no poll, though a drain read all")),
                 # Where it was is what nobody knows: retention, where it has deleted anything, may have deleted it.
                 kind=F.when(F.coalesce("log_start", F.lit(0)) > 0, F.lit("unknown")).otherwise(F.lit("invalid")),
+                to_ns=F.col("drained_ns"),
                 value=F.col("value"),
                 ops=[F.col("send.op")],
                 from_ns=F.col("send.invoke_ns"),
-                to_ns=F.col("drained_ns"),
-            )
+            ),
+            Rule(
+                UNSEEN,
+                ~gone & (unread | wire),
+                F.concat(
+                    what,
+                    F.when(unread, F.lit(", and read by no poll")).otherwise(F.lit(" by a broker that has to name it")),
+                ),
+                kind="unknown",
+                to_ns=F.col("send.complete_ns"),
+                value=F.col("value"),
+                ops=[F.col("send.op")],
+                from_ns=F.col("send.invoke_ns"),
+            ),
         ],
     )
 
@@ -170,17 +268,19 @@ def _confirmed_somewhere() -> Column:
 
 
 def _passed_over(history: History, unread: DataFrame) -> DataFrame:
-    """(p, value, passed_ns): when the first poll that began after its acknowledgement had passed over it."""
+    """(p, value, passed_ns): when the first poll had passed over it that began once it was known to be there, or that
+    itself shows so.
+    """
     polls = history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok")).select(
-        "p", "position", "next_position", "invoke_ns", "complete_ns"
+        "p", "op", "position", "next_position", "invoke_ns", "complete_ns"
     )
     return (
-        unread.select("p", "value", "offset", F.col("send.complete_ns").alias("acked_ns"))
+        unread.select("p", "value", "offset", "there_ns", "there_op")
         .join(polls, on="p", how="inner")
         .where(
             (F.col("offset") >= F.col("position"))
             & (F.col("offset") < F.col("next_position"))
-            & (F.col("invoke_ns") > F.col("acked_ns"))
+            & ((F.col("invoke_ns") > F.col("there_ns")) | F.coalesce(F.col("op") == F.col("there_op"), F.lit(False)))
         )
         .groupBy("p", "value")
         .agg(F.min("complete_ns").alias("passed_ns"))

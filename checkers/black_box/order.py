@@ -1,17 +1,22 @@
 """Real-time order, nonmonotonic send, staleness: offsets against the clock of the harness.
 
-Input grain: one row per value whose offset is known. Real-time order: a was certainly in the log before b was invoked,
-yet b stands below a. A record is certainly in the log from its acknowledgement or its first read, whichever came first,
-so sends whose response was lost take part once they are read. Staleness is measured, never invalid.
+Input grain: one row per value whose offset is known, and one per end that an answer told. Real-time order: a was
+certainly in the log before b was invoked, yet b stands below a. A record is certainly in the log from its
+acknowledgement or its first read, whichever came first, so sends whose response was lost take part once they are read.
+And an end that was told before b was invoked lies at b or below, whoever leads by then, and whether or not anybody
+knows a record there: all below it is committed. Of b it must be known that it is, too: it was read, or acks=all
+acknowledged it; a deposed leader takes records with less. Staleness is measured, never invalid.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, may_come_back, seen_in
+from checkers.black_box.ends_told import told_end
+from checkers.black_box.facts import Facts, known_epoch, may_come_back, seen_in
 from checkers.evidence.unclean_elections import epoch_interval, span
+from checkers.history.responses import response_epoch
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REAL_TIME = "real-time-order"
@@ -35,43 +40,64 @@ def real_time_checks(facts: Facts) -> Family:
             else F.col("effective_ns")
         ).alias("effective_ns"),
         "epoch",
+        ((F.col("send.acks") == -1) | (F.col("n_reads") > 0)).alias("committed"),
     )
-    first = F.min(F.struct("effective_ns", "op", "offset", "value", "epoch"))
+    records = placed.withColumn("stands", F.struct("effective_ns", "op", "offset", "value", "epoch"))
     higher = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
-    judged = placed.withColumn("earliest_above", first.over(higher))
+    judged = (
+        records.unionByName(_told(facts), allowMissingColumns=True)
+        .withColumn("record_above", F.min("stands").over(higher))
+        .withColumn("told_above", F.min("told").over(higher))
+    )
+    above = [_earlier("record_above"), F.when(F.col("committed"), _earlier("told_above"))]
     if facts.unclean:
-        # A record with no unclean election in between comes first: nothing excuses it.
+        # What no unclean election parts from it comes first: nothing excuses it.
         near = Window.partitionBy("p", "epoch_interval").orderBy(F.col("offset").desc())
-        since = F.col("since")
-        in_vain = F.col("epoch").isNotNull() & (since["effective_ns"] < F.col("invoke_ns"))
+        since = near.rangeBetween(Window.unboundedPreceding, -1)
         judged = (
             judged.withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
             .unionByName(_shown(facts), allowMissingColumns=True)
-            .withColumn("since", F.min("shown").over(near.rangeBetween(Window.unboundedPreceding, -1)))
-            .where(F.col("shown").isNull())
-            .withColumn("earliest_above", F.when(in_vain, since).otherwise(F.col("earliest_above")))
+            .withColumn("record_since", F.min("shown").over(since))
+            .withColumn("told_since", F.min("told").over(since))
         )
-    broken = judged.where(F.col("earliest_above.effective_ns") < F.col("invoke_ns"))
-    lost_epoch, missed_epoch = span(F.col("earliest_above.epoch"), F.col("epoch"))
+        within = F.col("epoch").isNotNull()
+        above = [
+            F.when(within, _earlier("record_since")),
+            F.when(within & F.col("committed"), _earlier("told_since")),
+            *above,
+        ]
+    broken = (
+        judged.where(F.col("stands").isNotNull()).withColumn("by", F.coalesce(*above)).where(F.col("by").isNotNull())
+    )
+    lost_epoch, missed_epoch = span(F.col("by.epoch"), F.col("epoch"))
     found = apply_rules(
         broken,
         [
             Rule(
                 REAL_TIME,
                 F.lit(True),
-                text(
-                    "value {b} stands at {p} offset {ob}, below value {a} at {oa}, which was in the log "
-                    "before {b} was sent",
-                    a=F.col("earliest_above.value"),
-                    b=F.col("value"),
-                    p=F.col("p"),
-                    oa=F.col("earliest_above.offset"),
-                    ob=F.col("offset"),
+                F.concat(
+                    text("value {b} stands at {p} offset {o}, ", b=F.col("value"), p=F.col("p"), o=F.col("offset")),
+                    F.when(
+                        F.col("by.value").isNull(),
+                        text(
+                            "below an end of {e} that an answer had told before {b} was sent",
+                            e=F.col("by.offset"),
+                            b=F.col("value"),
+                        ),
+                    ).otherwise(
+                        text(
+                            "below value {a} at {e}, which was in the log before {b} was sent",
+                            a=F.col("by.value"),
+                            e=F.col("by.offset"),
+                            b=F.col("value"),
+                        )
+                    ),
                 ),
                 offset=F.col("offset"),
                 value=F.col("value"),
-                ops=[F.col("earliest_above.op"), F.col("op")],
-                from_ns=F.col("earliest_above.effective_ns"),
+                ops=[F.col("by.op"), F.col("op")],
+                from_ns=F.col("by.effective_ns"),
                 # What was sent before an election may have been taken by the leader that came of it.
                 to_ns=F.col("effective_ns"),
                 lost_epoch=lost_epoch,
@@ -83,11 +109,42 @@ def real_time_checks(facts: Facts) -> Family:
     return Family(found, figures(per_partition, {(REAL_TIME, "records_ordered"): F.col("ordered")}))
 
 
+def _earlier(name: str) -> Column:
+    """What stands above the row's record, where it was there before that was sent."""
+    return F.when(F.col(f"{name}.effective_ns") < F.col("invoke_ns"), F.col(name))
+
+
+def _told(facts: Facts) -> DataFrame:
+    """(p, offset, epoch, told): ends, and when each had first been told in its leader epoch.
+
+    told: as `stands`, without a value.
+    """
+    return (
+        facts.history.requests.where((F.col("outcome") == "ok") & told_end().isNotNull())
+        .select(
+            "p",
+            told_end().alias("offset"),
+            known_epoch(response_epoch()).alias("epoch"),
+            F.struct(F.col("complete_ns").alias("effective_ns"), "op").alias("first"),
+        )
+        .groupBy("p", "offset", "epoch")
+        .agg(F.min("first").alias("first"))
+        .select(
+            "p",
+            "offset",
+            "epoch",
+            F.struct(
+                "first.effective_ns", "first.op", "offset", F.lit(None).cast("bigint").alias("value"), "epoch"
+            ).alias("told"),
+        )
+    )
+
+
 def _shown(facts: Facts) -> DataFrame:
     """(p, epoch_interval, offset, shown): when a record was first known to be in the log for good, in each epoch
     interval that had it.
 
-    shown: as `earliest_above`. acks=1 shows none.
+    shown: as `stands`. acks=1 shows none.
     """
     acks = facts.acked.where(F.col("send.acks") == -1).select(
         "p",

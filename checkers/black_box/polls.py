@@ -25,9 +25,6 @@ SKIP = "poll-skip"
 INT_NONMONOTONIC = "int-nonmonotonic-poll"
 NONMONOTONIC = "nonmonotonic-poll"
 
-EXPANDED_POLLS = 200
-"""Polls per partition whose gaps are looked into offset by offset; all gaps are counted."""
-
 
 def poll_checks(facts: Facts) -> Family:
     polls = facts.history.requests.where(F.col("f") == "poll")
@@ -158,31 +155,33 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
 
 
 def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
-    """One row per (poll, offset) that the poll passed over although some poll read it."""
-    first = Window.partitionBy("p").orderBy("op")
-    some = gaps.withColumn("nth", F.row_number().over(first)).where(F.col("nth") <= EXPANDED_POLLS)
-    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low", "shown")
+    """One row per (poll, offset) that the poll passed over although some poll read it.
+
+    By ranks, which have no gaps: which of the offsets that were read it had to return, less those that it returned. Its
+    cost goes with what these polls returned and missed.
+    """
+    of_level = F.when(F.col("shown"), F.array(F.lit(0), F.lit(1))).otherwise(F.array(F.lit(0)))
+    upto = Window.partitionBy("p").orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
+    known = (
+        facts.by_offset.where("is_read")
+        .withColumn("rank_0", F.count(F.lit(1)).over(upto) - 1)
+        .withColumn("rank_1", F.sum(F.col("shown").cast("int")).over(upto) - 1)
+        .select("p", "offset", "first_read_ns", "low", "rank_0", "rank_1", F.explode(of_level).alias("isolation"))
+        .withColumn("rank", F.when(F.col("isolation") == 1, F.col("rank_1")).otherwise(F.col("rank_0")))
+        .drop("rank_0", "rank_1")
+    )
     missing = (
-        some.alias("g")
-        .join(
-            known.alias("k"),
-            on=(F.col("g.p") == F.col("k.p"))
-            & (F.col("k.shown") | (F.col("g.isolation") == 0))
-            & (F.col("k.offset") >= F.col("g.position"))
-            & (F.col("k.offset") < F.col("g.next_position")),
-            how="inner",
+        gaps.select(
+            "p",
+            "op",
+            "isolation",
+            "invoke_ns",
+            "complete_ns",
+            "consumer",
+            known_epoch(F.col("leader_epoch")).alias("missed_in"),
+            F.explode(F.sequence(F.col("rank_position"), F.col("rank_next") - 1)).alias("rank"),
         )
-        .select(
-            "g.p",
-            "g.op",
-            "g.invoke_ns",
-            "g.complete_ns",
-            "g.consumer",
-            known_epoch(F.col("g.leader_epoch")).alias("missed_in"),
-            "k.offset",
-            "k.first_read_ns",
-            "k.low",
-        )
+        .join(known, on=["p", "isolation", "rank"], how="inner")
         .join(facts.history.polls.select("op", "offset"), on=["op", "offset"], how="left_anti")
     )
     vanished = F.col("first_read_ns") < F.col("invoke_ns")

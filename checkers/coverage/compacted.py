@@ -11,7 +11,7 @@ from checkers.history.run_info import RunInfo
 UNFIT = frozenset(
     {
         # Superseded records are passed over, and are read before and not after.
-        *("lost-write", "lost-tail", "unseen", "vanished-read", "int-poll-skip", "poll-skip"),
+        *("lost-write", "lost-tail", "unseen", "torn-batch", "vanished-read", "int-poll-skip", "poll-skip", "hole"),
         *("final-drain", "confluent-repeat"),
         "wrong-lookup",
         # Each replica is cleaned by itself.

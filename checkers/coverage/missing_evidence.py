@@ -47,13 +47,16 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
 
     rows: this checker's.
     """
-    if "own_positions" in spec.needs and not any(row.figure for row in rows if row.detail == "own_positions"):
+    if "own_positions" in spec.needs and not _figure(rows, "own_positions"):
         return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
-    judged = any(row.figure for row in rows if row.detail == "ends_judged")
-    if "ends_judged" in spec.needs and info.scripted and not judged:
+    if "ends_judged" in spec.needs and info.scripted and not _figure(rows, "ends_judged"):
         return "the script requests no end of a log"
     if unfit(spec.name, info) and not info.compacted:
         return "the brokers stamp the records: which one is as new as a time, no client knows"
+    if "batches_read" in spec.needs and _figure(rows, "values_sent") and not _figure(rows, "batches_sent"):
+        return "no send had several records"
+    if spec.name == "hole" and _figure(rows, "polls") and not _figure(rows, "polls_judged"):
+        return "every partition has transactions, whose markers take offsets"
     if unfit(spec.name, info):
         return "the topic is compacted: records go on purpose, and of each replica by itself"
     if info.system_kind == "highwater" or info.event_log:
@@ -61,6 +64,11 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     if spec.name == "event-log" or ("events" in spec.sources and "zookeeper" not in spec.sources):
         return f"{info.system_kind} keeps no event log"
     return None
+
+
+def _figure(rows: Sequence[Row], name: str) -> bool:
+    """Whether any partition has that figure, above 0."""
+    return any(row.figure for row in rows if row.kind == "figure" and row.detail == name)
 
 
 def history_problems(info: RunInfo, health: HistoryHealth) -> list[str]:

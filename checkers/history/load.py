@@ -175,7 +175,8 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         F.col("type").alias("completed_as"),
         F.col("time_ns").alias("complete_ns"),
         "error",
-        "base_offset",
+        # An answer of -1 names no offset.
+        F.when(F.col("base_offset") >= 0, F.col("base_offset")).alias("base_offset"),
         "next_position",
         "hw",
         "lso",
@@ -213,7 +214,9 @@ def ops_table(operations: DataFrame) -> DataFrame:
 
 
 def sends_table(operations: DataFrame) -> DataFrame:
-    """One row per value sent; `offset` is null where the response had none (info, fail, acks=0)."""
+    """One row per value sent, the `nth` of so many (`of`); `offset` is null where the response had none (info, fail,
+    acks=0).
+    """
     return (
         operations.where(F.col("f") == "send")
         .select("*", F.posexplode("values").alias("nth", "value"))
@@ -224,6 +227,9 @@ def sends_table(operations: DataFrame) -> DataFrame:
             "p",
             "node",
             "value",
+            "nth",
+            F.size("values").alias("of"),
+            "reader",
             F.when(F.col("outcome") == "ok", F.col("base_offset") + F.col("nth")).alias("offset"),
             "acks",
             "sentinel",

@@ -22,14 +22,18 @@ READ_BACK = frozenset({"lost-write", "lost-tail", "unseen", "final-drain"})
 NAMED = 5
 
 LINEARIZABLE_CHECKED = (
-    "acknowledged appends of a partition form one order by offset, no two at one offset, none at two",
-    "that order respects real time: what was certainly in the log before a send began stands below it",
-    "every answered poll is a gap-free piece of that order, and nothing that was read is gone later",
+    "appends linearizable: acknowledged appends of a partition form one order by offset, no two at one offset, none at "
+    "two, and the records of one send one behind the other",
+    "that order respects real time: what was certainly in the log before a send began, and all below an end that had "
+    "been told by then, stands below it",
+    "reads prefix-consistent: every answered poll is a gap-free piece of that order, and nothing that was shown to be "
+    "committed is gone later",
     "nothing was read that was not sent, or whose send certainly failed",
     "every acknowledged record is in the order that the final drain read",
 )
 LINEARIZABLE_NOT_CHECKED = (
-    "that polls are fresh: followers and deposed leaders may serve older prefixes; staleness is measured",
+    "that reads are fresh, for they may be stale: followers and deposed leaders may serve older prefixes; staleness is "
+    "measured",
     "the order of sends whose answer was lost and that nobody read: they may never have happened",
     "order across partitions, which the log does not promise",
 )

@@ -39,6 +39,7 @@ class Spec:
 
 _READ = {"records_read": "no poll returned a record"}
 _ACKED = {"acknowledged": "no send was acknowledged"}
+_BATCHES = {"batches_read": "no record of a send of several was read"}
 _OWN = {"own_positions": "no consumer reported a position after a change of leader or a failed poll in the main phase"}
 
 
@@ -62,6 +63,7 @@ BLACK_BOX = (
         {**_ACKED, "drains": "no drain proved where the log ends"},
     ),
     _black("unseen", "Unseen: acknowledged, and covered by no poll", _ACKED),
+    _black("torn-batch", "Torn batch: one record of a send was read, another is nowhere", _BATCHES),
     _black(
         "vanished-read",
         "Vanished read: visible once, gone later",
@@ -88,10 +90,12 @@ BLACK_BOX = (
         linearizability=False,
     ),
     _black("int-poll-skip", "A poll passed over records that others read", {"polls": "no poll was answered"}),
+    _black("hole", "Hole: a poll passed over offsets without a record", {"polls": "no poll was answered"}),
     _black("poll-skip", "A consumer jumped over records between polls", _OWN),
     _black("int-nonmonotonic-poll", "A poll returned offsets out of order", {"polls": "no poll was answered"}),
     _black("nonmonotonic-poll", "A consumer went back between polls", _OWN),
     _black("nonmonotonic-send", "A process's acknowledged sends went back", _ACKED),
+    _black("int-nonmonotonic-send", "Reversed batch: records of one send out of order, or apart", _BATCHES),
     _black("real-time-order", "Real-time order of sends", {"records_ordered": "no record has a known offset"}),
     _black(
         "staleness",

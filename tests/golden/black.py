@@ -12,6 +12,7 @@ from tests.golden import black_polls as polls
 from tests.golden import black_producers as producers
 from tests.golden import black_records as records
 from tests.golden import black_timing as timing
+from tests.golden import black_wholes as wholes
 from tests.support.histories import Story
 
 Tell = Callable[[Story], None]
@@ -42,6 +43,9 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "producer-order": (producers.sent_again, producers.out_of_order, records.same_twice),
     "deleted-records": (deletions.deleted_ok, deletions.deleted_and_read, deletions.deleted_never),
     "wrong-lookup": (lookups.looked_up_ok, lookups.passed_over, lookups.looked_up_unknown),
+    "int-nonmonotonic-send": (wholes.batch_ok, wholes.batch_reversed, records.nothing_read),
+    "torn-batch": (wholes.batch_ok, wholes.batch_torn, records.nothing_read),
+    "hole": (wholes.hole_ok, wholes.hole_bad, polls.no_polls),
 }
 MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("producer-order", "bad-no-predecessor"): producers.no_predecessor,
@@ -103,4 +107,21 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("wrong-lookup", "ok-deleted"): lookups.deleted_passed_over,
     ("wrong-lookup", "bad-undeleted"): lookups.undeleted_passed_over,
     ("read-above-hw", "bad-lookup"): lookups.told_by_a_lookup,
+    ("int-nonmonotonic-send", "bad-parted"): wholes.batch_parted,
+    ("torn-batch", "bad-one-ack"): wholes.batch_torn_of_one_ack,
+    ("torn-batch", "bad-hole"): wholes.batch_torn_where_nothing_stands,
+    ("hole", "ok-markers"): wholes.hole_between_markers,
+    ("hole", "bad-end"): wholes.hole_at_the_end,
+    ("hole", "bad-start"): wholes.hole_below_a_start,
+    ("real-time-order", "ok-told"): wholes.told_ok,
+    ("real-time-order", "bad-told"): wholes.told_bad,
+    ("real-time-order", "bad-watermark"): wholes.told_by_watermark,
+    ("lost-write", "ok-uncommitted"): wholes.one_ack_uncommitted,
+    ("lost-write", "bad-committed"): wholes.one_ack_replaced,
+    ("lost-write", "bad-committed-later"): wholes.one_ack_in_a_later_epoch,
+    ("lost-write", "ok-other-watermark"): wholes.one_ack_told_by_another,
+    ("unseen", "bad-no-offset"): wholes.no_offset_told,
+    ("unseen", "bad-no-offset-unread"): wholes.no_offset_told_and_unread,
+    ("final-drain", "bad-two-leaderships"): drain.drain_in_two_leaderships,
+    ("final-drain", "bad-two-consumers"): drain.drain_by_two_consumers,
 }

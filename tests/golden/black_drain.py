@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.golden.black_parts import sent
 from tests.support.histories import Story
 
@@ -149,6 +151,25 @@ def drain_again(s: Story) -> None:
     _rounds(s, log, [("drain-current", "n1"), ("drain-n1", "n1")])
     _given_up(s, "drain-n2", "n2")
     _rounds(s, log, [("drain-n3", "n3"), ("drain-again", "n2")])
+
+
+def _in_pieces(s: Story, first: dict[str, Any], second: dict[str, Any]) -> None:
+    """The wire reader's two polls; the real client reads all of it."""
+    log = _with_sentinel(s)
+    s.poll(0, log[:2], phase="drain-0", **{"consumer": "d", "process": 900, "epoch": 5, **first})
+    s.poll(2, log[2:], phase="drain-0", **{"consumer": "d", "process": 900, "epoch": 5, **second})
+    s.drained(5)
+    s.poll(0, log, phase="drain-0", process=901, consumer="c", reader="confluent")
+    s.drained(5, reader="confluent")
+
+
+def drain_in_two_leaderships(s: Story) -> None:
+    """Another broker led in between: no leader was seen to have all of it."""
+    _in_pieces(s, {}, {"epoch": 7})
+
+
+def drain_by_two_consumers(s: Story) -> None:
+    _in_pieces(s, {}, {"consumer": "e", "process": 902})
 
 
 def drain_unknown(s: Story) -> None:

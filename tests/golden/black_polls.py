@@ -8,9 +8,9 @@ from tests.support.histories import Story
 
 def int_skip_ok(s: Story) -> None:
     log = sent(s)
-    # The offset that it passed over is a gap that nobody ever read anything at.
+    # The offset that it passed over, of a marker, is a gap that nobody ever read anything at.
     s.poll(0, [*log, (5, 6)], process=20, invoked=50, completed=60)
-    s.send(6, 5, process=30, invoked=40, completed=45)
+    s.send(6, 5, process=30, invoked=40, completed=45, txn=1, transactional_id="t")
 
 
 def int_skip_bad(s: Story) -> None:

@@ -52,7 +52,17 @@ COMPANY: dict[str, set[str]] = {
     # Where it was acknowledged the second time.
     "duplicate/bad-resent": {"resend-offset"},
     # Passed over by a poll of the drain.
-    "final-drain/bad-gone": {"vanished-read"},
+    "final-drain/bad-gone": {"vanished-read", "hole"},
+    # Where it was, nothing is.
+    "lost-write/bad": {"hole"},
+    "lost-write/bad-passed-over": {"hole"},
+    "lost-write/bad-committed-later": {"hole"},
+    "vanished-read/bad": {"hole"},
+    "int-poll-skip/bad": {"hole"},
+    "torn-batch/bad-one-ack": {"hole"},
+    "torn-batch/bad-hole": {"hole"},
+    # Where it was, another one is.
+    "lost-write/bad-committed": {"inconsistent-offset"},
 }
 
 # What files hold, whenever it came there.
@@ -135,6 +145,15 @@ def test_golden_election_of_the_longest_log_is_counted_as_allowed(judged: Judged
     assert result.counts["allowed"] == 1
     assert [(row.kind, row.rule) for row in result.witnesses] == [("allowed", "longest-log")]
     assert "but had the longest log" in result.witnesses[0].detail
+
+
+@pytest.mark.parametrize(("case", "found"), [("bad-called-another", 2), ("bad-acks", 1)])
+def test_golden_answer_is_judged_by_the_acks_that_its_client_asked_for(judged: Judged, case: str, found: int) -> None:
+    witnesses = judged[f"ack-committed-{case}"]["ack-committed"].witnesses
+    assert len(witnesses) == found
+    assert any("said to be one with acks=1; its client had sent that with acks=-1" in row.detail for row in witnesses)
+    early = [row for row in witnesses if "the high watermark had not passed it" in row.detail]
+    assert len(early) == found - 1
 
 
 def test_golden_histories_cover_every_checker() -> None:

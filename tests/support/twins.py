@@ -47,8 +47,8 @@ def _sends(ops: list[Op]) -> list[tuple[Op, int, int | None]]:
     out: list[tuple[Op, int, int | None]] = []
     for op in ops:
         if op.f == "send":
-            base = op.response.get("base_offset") if op.outcome == "ok" else None
-            out += [(op, v, None if base is None else base + n) for n, v in enumerate(op.request["values"])]
+            base = op.response.get("base_offset", -1) if op.outcome == "ok" else -1
+            out += [(op, v, None if base < 0 else base + n) for n, v in enumerate(op.request["values"])]
     return out
 
 
@@ -236,6 +236,7 @@ def _stands_before(one: Op, other: Op) -> bool:
 
 def real_time_order(ops: list[Op]) -> set[Any]:
     placed: list[tuple[int, int, int, int]] = []
+    committed: set[int] = set()
     for op, value, offset in _sends(ops):
         reads = [(at, o.done or 0) for o, at, v, _ in _reads(ops) if v == value]
         at = offset if offset is not None else min((a for a, _ in reads), default=None)
@@ -243,7 +244,69 @@ def real_time_order(ops: list[Op]) -> set[Any]:
             continue
         sure = [done for _, done in reads] + ([op.done or 0] if offset is not None else [])
         placed.append((value, at, op.invoked, min(sure)))
-    return {v for v, at, invoked, _ in placed for _, other, _, sure in placed if other > at and sure < invoked}
+        if reads or op.request["acks"] == -1:
+            committed.add(value)
+    by_records = {v for v, at, invoked, _ in placed for _, other, _, sure in placed if other > at and sure < invoked}
+    return by_records | {
+        value
+        for value, at, invoked, _ in placed
+        if value in committed and any(told < invoked and end > at for told, end in _told_ends(ops))
+    }
+
+
+def _told_ends(ops: list[Op]) -> list[tuple[int, int]]:
+    """(when it was told, end)."""
+    told = [(op.done or 0, max(op.response["hw"], *(r[0] + 1 for r in op.records), _passed(op))) for op in _polls(ops)]
+    asked = [op for op in ops if op.f == "list_offsets" and op.outcome == "ok" and op.request["timestamp"] == -1]
+    return told + [(op.done or 0, op.response["offset"]) for op in asked]
+
+
+def _passed(op: Op) -> int:
+    after: int = op.response["next_position"]
+    return after if after > op.request["position"] else 0
+
+
+def _placed_batches(ops: list[Op]) -> list[tuple[Op, set[int]]]:
+    """(send of several values, where by each value that was read, and at one offset, the first of them must stand)."""
+    placed = []
+    for op in ops:
+        if op.f == "send" and len(op.request["values"]) > 1:
+            bases = set()
+            for nth, value in enumerate(op.request["values"]):
+                offsets = {at for _, at, read, _ in _reads(ops) if read == value}
+                if len(offsets) == 1:
+                    bases.add(offsets.pop() - nth)
+            placed.append((op, bases))
+    return placed
+
+
+def int_nonmonotonic_send(ops: list[Op]) -> set[Any]:
+    return {op.index for op, bases in _placed_batches(ops) if len(bases) > 1}
+
+
+def torn_batch(ops: list[Op]) -> set[Any]:
+    """Of what nothing acknowledged; a part of what was is a lost write."""
+    read = {value for _, _, value, _ in _reads(ops)}
+    return {
+        value
+        for op, bases in _placed_batches(ops)
+        if len(bases) == 1 and op.outcome != "fail" and op.response.get("base_offset", -1) < 0
+        for nth, value in enumerate(op.request["values"])
+        if value not in read and _covered(ops, min(bases) + nth)
+    }
+
+
+def hole(ops: list[Op]) -> set[Any]:
+    starts = [op.response["log_start"] for op in _polls(ops)]
+    found = set()
+    for op in _polls(ops):
+        start = op.response["log_start"] if op.request["reader"] == "wire" else max(starts)
+        returned = {offset for offset, _, _ in op.records}
+        first = min(returned, default=op.response["next_position"])
+        begins = max(op.request["position"], min(start, first))
+        if set(range(begins, op.response["next_position"])) - returned:
+            found.add(op.index)
+    return found
 
 
 TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
@@ -253,7 +316,9 @@ TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
     "duplicate": duplicate,
     "lost-write": lost_write,
     "lost-tail": lost_tail,
+    "torn-batch": torn_batch,
     "vanished-read": vanished_read,
+    "hole": hole,
     "int-poll-skip": int_poll_skip,
     "int-nonmonotonic-poll": int_nonmonotonic_poll,
     "poll-skip": poll_skip,
@@ -262,5 +327,6 @@ TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
     "refused-read": refused_read,
     "nonmonotonic-end": nonmonotonic_end,
     "nonmonotonic-send": nonmonotonic_send,
+    "int-nonmonotonic-send": int_nonmonotonic_send,
     "real-time-order": real_time_order,
 }

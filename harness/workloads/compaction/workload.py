@@ -26,6 +26,7 @@ CHECKERS = (
     "nonmonotonic-end",
     "int-nonmonotonic-poll",
     "nonmonotonic-send",
+    "int-nonmonotonic-send",
     "real-time-order",
     "staleness",
     "availability",

@@ -8,11 +8,12 @@ from tests.support.histories import Story
 
 
 def _lost_send(story: Story, *, node: str = "n1") -> None:
-    """One read record, and one sent with acks=1 that a poll passes over."""
+    """One read record, and one sent with acks=1 where a reader, which tells no leader's epoch, finds another."""
     story.send(1, 0, process=1)
     story.send(2, 1, acks=1, process=2, node=node)
+    story.send(9, outcome="info", process=9)
     story.send(3, 2, process=3)
-    story.poll(0, [(0, 1), (2, 3)], process=20)
+    story.poll(0, [(0, 1), (1, 9), (2, 3)], process=20, reader="confluent")
 
 
 def _led(story: Story, leader: str, epoch: int, phase: str = "main") -> None:
@@ -36,7 +37,7 @@ def _changed_by_the_rotation(story: Story) -> None:
     _led(story, "n1", 0)
     _lost_send(story)
     _led(story, "n2", 1, phase="drain-n2")
-    story.poll(0, [(0, 1), (2, 3)], process=21, phase="drain-n2", epoch=1, consumer="d")
+    story.poll(0, [(0, 1), (1, 9), (2, 3)], process=21, phase="drain-n2", epoch=1, consumer="d")
 
 
 def _changed_after(story: Story) -> None:
@@ -51,12 +52,33 @@ def _answered_by_the_deposed(story: Story) -> None:
     _lost_send(story, node="n1")
 
 
+def _committed(story: Story) -> None:
+    """Its leader told a watermark above it."""
+    _led(story, "n1", 0)
+    _lost_send(story)
+    story.poll(0, [(0, 1)], hw=2, process=22, consumer="c2")
+    _led(story, "n2", 1)
+
+
+def _told_before(story: Story) -> None:
+    """A leader of that name, in an epoch that it may have left since, told as much; another one led in between."""
+    _led(story, "n1", 0)
+    story.send(1, 0, process=1)
+    _led(story, "n2", 1)
+    story.send(2, 1, acks=1, process=2, node="n1")
+    _led(story, "n1", 2)
+    story.send(9, 1, process=9)
+    story.poll(0, [(0, 1), (1, 9)], epoch=2, process=20)
+
+
 ACKS_ONE: dict[str, tuple[Callable[[Story], None], str]] = {
     "never": (_never_changed, "invalid"),
     "before": (_changed_before, "invalid"),
     "rotation": (_changed_by_the_rotation, "invalid"),
     "after": (_changed_after, "valid"),
     "deposed": (_answered_by_the_deposed, "valid"),
+    "committed": (_committed, "invalid"),
+    "told-by-a-later-leadership": (_told_before, "valid"),
 }
 
 

@@ -21,7 +21,7 @@ from tests.support.twins import TWINS, operations
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 VALID_LIVES = 12
-DAMAGED = 84
+DAMAGED = 108
 Lines = list[dict[str, Any]]
 Judged = dict[str, dict[str, CheckResult]]
 
@@ -119,6 +119,45 @@ def _lower_end(rng: Random, lines: Lines) -> None:
     told["offset"] = max(0, told["offset"] - rng.randint(1, 9))
 
 
+def _untold(lines: Lines, send: dict[str, Any]) -> list[int]:
+    """Its answer is lost; returns its values."""
+    send["type"] = "info"
+    send.pop("base_offset")
+    return list(lines[send["invoke"]]["values"])
+
+
+def _batch(rng: Random, lines: Lines) -> dict[str, Any]:
+    """The completion of a random acknowledged send of several records."""
+    sends = [line for line in lines if line.get("f") == "send" and line["type"] == "ok"]
+    return rng.choice([line for line in sends if len(lines[line["invoke"]]["values"]) > 1] or sends)
+
+
+def _reversed_batch(rng: Random, lines: Lines) -> None:
+    values = _untold(lines, _batch(rng, lines))
+    turned = dict(zip(values, reversed(values), strict=True))
+    for record in (record for line in lines for record in line.get("records", ())):
+        record["value"] = turned.get(record["value"], record["value"])
+
+
+def _torn_batch(rng: Random, lines: Lines) -> None:
+    gone = rng.choice(_untold(lines, _batch(rng, lines)))
+    for line in lines:
+        if "records" in line:
+            line["records"] = [r for r in line["records"] if r["value"] != gone]
+
+
+def _skipped_by_all(rng: Random, lines: Lines) -> None:
+    """Nobody acknowledged it, and no poll returns anything there."""
+    gone = set(_untold(lines, _answered(rng, lines, "send")))
+    for line in lines:
+        if "records" in line:
+            line["records"] = [r for r in line["records"] if r["value"] not in gone]
+
+
+def _higher_end(rng: Random, lines: Lines) -> None:
+    _answered(rng, lines, "list_offsets")["offset"] += rng.randint(1, 9)
+
+
 DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _drop_record,
     _foreign_value,
@@ -134,6 +173,10 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _client_jumps,
     _refused_poll,
     _lower_end,
+    _reversed_batch,
+    _torn_batch,
+    _skipped_by_all,
+    _higher_end,
 )
 
 

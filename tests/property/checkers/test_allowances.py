@@ -62,8 +62,10 @@ def lenient(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ju
 
 @pytest.mark.parametrize("name", ACKS_ONE)
 def test_acks_one_loss_is_allowed_only_where_the_leader_changed_since(plain: Judged, name: str) -> None:
-    result = plain[f"acks1-{name}"]["lost-write"]
+    results = plain[f"acks1-{name}"]
+    result = results["lost-write"]
     assert result.verdict == ACKS_ONE[name][1], result.reasons
+    assert invalid(results) == ({"lost-write", "inconsistent-offset"} if result.verdict == "invalid" else set())
     assert result.counts.get("allowed", 0) == (1 if result.verdict == "valid" else 0)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from checkers.verdicts.verdict import CheckResult
 from tests.property.checkers.unclean_applications import APPLICATIONS
 from tests.property.checkers.unclean_producers import PRODUCERS
+from tests.property.checkers.unclean_wholes import MANY, WHOLES
 from tests.support.histories import Story
 from tests.support.judging import Case, invalid, judge_cases
 
@@ -226,11 +227,14 @@ def _end_back_with_what_had_survived(story: Story) -> None:
 STORIES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "replaced": (_replaced, set()),
     "conflict-was-complete": (_conflict_was_complete, {"inconsistent-offset", "vanished-read"}),
-    "same-writer": (_same_writer, {"inconsistent-offset"}),
-    "replaced-later": (_replaced_once_it_had_survived, {"inconsistent-offset", "vanished-read"}),
-    "passed-over-later": (_passed_over_once_it_had_survived, {"vanished-read"}),
-    "drained-later": (_drained_once_it_had_survived, {"vanished-read"}),
-    "newer-passed-over": (_newer_passed_over, {"vanished-read"}),
+    "same-writer": (_same_writer, {"inconsistent-offset", "real-time-order"}),
+    "replaced-later": (
+        _replaced_once_it_had_survived,
+        {"inconsistent-offset", "vanished-read", "real-time-order"},
+    ),
+    "passed-over-later": (_passed_over_once_it_had_survived, {"vanished-read", "hole"}),
+    "drained-later": (_drained_once_it_had_survived, {"vanished-read", "hole"}),
+    "newer-passed-over": (_newer_passed_over, {"vanished-read", "hole"}),
     "three-values": (_three_values, {"inconsistent-offset"}),
     "newer-below-start": (_newer_below_start, {"vanished-read"}),
     "lost-below-start": (_lost_below_start, set()),
@@ -243,6 +247,7 @@ STORIES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "refused-later": (_refused_once_it_had_survived, {"refused-read"}),
     "end-back": (_end_back_with_what_was_lost, set()),
     "end-back-later": (_end_back_with_what_had_survived, {"nonmonotonic-end"}),
+    **WHOLES,
     **PRODUCERS,
     **APPLICATIONS,
 }
@@ -272,6 +277,10 @@ def test_story_around_an_unclean_election_is_judged_by_what_that_can_have_cost(
     [
         ("refused", "refused-read"),
         ("end-back", "nonmonotonic-end"),
+        ("torn", "torn-batch"),
+        ("reversed-again", "int-nonmonotonic-send"),
+        ("told", "real-time-order"),
+        ("one-ack", "lost-write"),
         ("producer-lower", "producer-order"),
         ("producer-refused", "producer-order"),
         ("producer-once-more", "resend-offset"),
@@ -300,3 +309,10 @@ def test_conflict_stands_by_the_two_values_that_no_election_parts(
     assert "holds both value" in row.detail
     assert row.detail.split(" and value ")[0].endswith("9")
     assert row.detail.endswith("11")
+
+
+def test_loss_that_nothing_allows_is_found_behind_many_that_are_allowed(
+    judged: dict[str, dict[str, CheckResult]],
+) -> None:
+    counts = judged["vanished-behind-many"]["vanished-read"].counts
+    assert (counts["found"], counts["allowed"]) == (1, MANY)

@@ -141,9 +141,9 @@ UNCLEAN: dict[str, tuple[Callable[[Case], None], set[str]]] = {
     "as-it-went": (_as_it_went, set()),
     "bytes-differ": (_bytes_differ, {"log-matching"}),
     "isr-empty": (_isr_empty, {"isr-znode", "hw-within-isr"}),
-    "lost-before": (_lost_before, {"vanished-read"}),
-    "lost-later": (_never_read_later, {"lost-write"}),
-    "gone-later": (_read_and_gone_later, {"vanished-read"}),
+    "lost-before": (_lost_before, {"vanished-read", "hole"}),
+    "lost-later": (_never_read_later, {"lost-write", "hole"}),
+    "gone-later": (_read_and_gone_later, {"vanished-read", "hole"}),
     "short-leader-later": (_short_leader_later, {"leader-completeness"}),
     # More had been exposed before the unclean election than since.
     "short-leader-hidden": (_short_leader_later, {"leader-completeness"}),

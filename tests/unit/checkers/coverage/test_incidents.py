@@ -213,3 +213,24 @@ def test_event_log_of_another_system_is_judged_where_it_keeps_one(checker: str) 
     other = replace(INFO, system_kind="fork")
     assert not_applicable(BY_NAME[checker], other, []) is None
     assert not_applicable(BY_NAME[checker], replace(other, event_log=False), []) == "fork keeps no event log"
+
+
+def _figures(checker: str, **named: float) -> list[Row]:
+    return [Row(checker, "figure", "hw-0", 1, detail=name, figure=value) for name, value in named.items()]
+
+
+@pytest.mark.parametrize("checker", ["int-nonmonotonic-send", "torn-batch"])
+def test_batch_rule_is_not_applicable_only_where_all_sends_had_one_record(checker: str) -> None:
+    spec = BY_NAME[checker]
+    alone = _figures(checker, values_sent=9, batches_sent=0, batches_read=0)
+    assert not_applicable(spec, INFO, alone) == "no send had several records"
+    for seen in ([], _figures(checker, values_sent=9, batches_sent=3, batches_read=0)):
+        assert not_applicable(spec, INFO, seen) is None
+        assert judge(spec, seen, INFO.partitions).verdict == "unknown"
+
+
+def test_hole_is_not_applicable_only_where_transactions_write_to_every_partition() -> None:
+    spec = BY_NAME["hole"]
+    assert "markers" in (not_applicable(spec, INFO, _figures("hole", polls=9, polls_judged=0)) or "")
+    assert not_applicable(spec, INFO, _figures("hole", polls=9, polls_judged=1)) is None
+    assert not_applicable(spec, INFO, []) is None

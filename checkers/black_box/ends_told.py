@@ -1,0 +1,66 @@
+"""Ends that answers told, and what follows of them for a record: that it is committed, that a later one stands above.
+
+An answer tells an end by what it returned, by a watermark, or by an end offset. All below it is committed, whatever
+acks it was sent with: every later leader has it, but for unclean elections.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from checkers.history.load import History
+from checkers.history.responses import is_poll, response_epoch, shown_end
+
+
+def told_end() -> Column:
+    """Of an ok row of `requests`: the end that it told; null where it told none. What a poll passed over is committed,
+    with records or without.
+    """
+    passed = F.when(is_poll() & (F.col("next_position") > F.col("position")), F.col("next_position"))
+    end = F.greatest(shown_end(), passed)
+    return F.when(end > 0, end)
+
+
+def told_by_leader(history: History) -> DataFrame:
+    """(told_p, told_node, told): of every leader epoch in which a node answered: `epoch`, when it is first known to
+    have led in it, by an answer or by Metadata (`from_ns`), when the last request that it answered was sent (`to_ns`),
+    the highest end that it told.
+    """
+    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    answers = history.requests.where(wire & (F.col("outcome") == "ok")).select(
+        F.col("p").alias("told_p"),
+        F.col("node").alias("told_node"),
+        response_epoch().alias("epoch"),
+        F.col("complete_ns").alias("from_ns"),
+        F.col("invoke_ns").alias("to_ns"),
+        told_end().alias("end"),
+    )
+    named = history.marks.where((F.col("f") == "leadership") & F.col("leader").isNotNull()).select(
+        F.col("p").alias("told_p"), F.col("leader").alias("told_node"), "epoch", F.col("time_ns").alias("from_ns")
+    )
+    return (
+        answers.unionByName(named, allowMissingColumns=True)
+        .where(F.col("epoch") >= 0)
+        .groupBy("told_p", "told_node", "epoch")
+        .agg(F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"), F.max("end").alias("end"))
+        .groupBy("told_p", "told_node")
+        .agg(F.collect_list(F.struct("epoch", "from_ns", "to_ns", "end")).alias("told"))
+    )
+
+
+def shown_committed() -> Column:
+    """Of a row of `by_value` with `told` of the node that acknowledged it: whether that node told an end above it in
+    the very leader epoch in which it took it.
+
+    A leader cuts nothing, so it had that record there all through the epoch. That it was in this one when it
+    acknowledged is known where an event log says so, or by what was heard of it before the send, and its answers after:
+    a node's epochs never fall, and before the first there is none.
+    """
+
+    def in_it(one: Column) -> Column:
+        before = (one["epoch"] == 0) | (one["from_ns"] < F.col("send.invoke_ns"))
+        around = before & (one["to_ns"] > F.col("send.complete_ns"))
+        return (one["end"] > F.col("ack_offset")) & F.coalesce(one["epoch"] == F.col("ack_epoch"), around)
+
+    return F.coalesce(F.exists("told", in_it), F.lit(False))
