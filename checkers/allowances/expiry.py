@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history.load import History, span_of
-from checkers.history.responses import shown_end
+from checkers.history.responses import furthest_shown
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
 
@@ -75,10 +75,9 @@ def _with_requested(rows: DataFrame, history: History) -> DataFrame:
     A request beyond all that any response showed the log to reach has to be refused: without an answer it explains
     nothing.
     """
-    shown = history.requests.where(F.col("outcome") == "ok").groupBy("p").agg(F.max(shown_end()).alias("reached"))
     asked = (
         history.deletions.where(F.col("outcome") != "fail")
-        .join(F.broadcast(shown), on="p", how="left")
+        .join(F.broadcast(furthest_shown(history.requests)), on="p", how="left")
         .where((F.col("outcome") == "ok") | (F.col("before") <= F.coalesce("reached", F.lit(0))))
         .groupBy("p")
         .agg(

@@ -27,7 +27,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, known_epoch, response_log_start
-from checkers.history.responses import is_poll, looks_up, response_epoch, shown_end
+from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DELETED = "deleted-records"
@@ -41,7 +41,7 @@ def deletion_checks(facts: Facts) -> Family:
     reads = _reads(facts)
     after = _after(acked, reads)
     return Family(
-        union([_shown(after), _back(reads), _answers(acked, _reached(facts))]),
+        union([_shown(after), _back(reads), _answers(acked, furthest_shown(facts.history.requests))]),
         union([_of_deletions(deletions), _of_reads(after)]),
     )
 
@@ -60,7 +60,7 @@ def _reads(facts: Facts) -> DataFrame:
     it gives it; epoch: of the leader, where known. A lookup by time shows the record that it found. The real client's
     position is its own: of it only records count.
     """
-    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    wire = by_wire()
     start = F.when(wire & (response_log_start() >= 0), response_log_start())
     return facts.history.requests.where(F.col("outcome") == "ok").select(
         "p",
@@ -189,12 +189,6 @@ def _back(reads: DataFrame) -> DataFrame:
             )
         ],
     )
-
-
-def _reached(facts: Facts) -> DataFrame:
-    """(p, reached): the furthest end that any response showed, or that an acknowledgement says was committed."""
-    shown = facts.history.requests.where(F.col("outcome") == "ok").select("p", shown_end().alias("end"))
-    return shown.groupBy("p").agg(F.max("end").alias("reached"))
 
 
 def _answers(acked: DataFrame, reached: DataFrame) -> DataFrame:

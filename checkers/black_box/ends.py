@@ -33,7 +33,7 @@ from pyspark.sql import functions as F
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts, known_epoch, response_log_start
 from checkers.evidence.unclean_elections import epoch_interval
-from checkers.history.responses import is_poll, requests_latest, response_epoch, shown_end, shown_stable_end
+from checkers.history.responses import by_wire, is_poll, requests_latest, response_epoch, shown_end, shown_stable_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
@@ -89,7 +89,7 @@ def _requests(facts: Facts) -> DataFrame:
     that was returned, which is held against ends of `level`.
     """
     ok, out_of_range = F.col("outcome") == "ok", is_poll() & (F.col("error") == OUT_OF_RANGE)
-    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    wire = by_wire()
     # A response to a request that names an epoch is of that epoch.
     epoch = F.coalesce(known_epoch(response_epoch()), known_epoch(F.col("leader_epoch")))
     return (

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
-from checkers.history.responses import is_poll, response_epoch, shown_end
+from checkers.history.responses import by_wire, is_poll, response_epoch, shown_end
 
 
 def told_end() -> Column:
@@ -27,7 +27,7 @@ def told_by_leader(history: History) -> DataFrame:
     have led in it, by an answer or by Metadata (`from_ns`), when the last request that it answered was sent (`to_ns`),
     the highest end that it told.
     """
-    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    wire = by_wire()
     answers = history.requests.where(wire & (F.col("outcome") == "ok")).select(
         F.col("p").alias("told_p"),
         F.col("node").alias("told_node"),

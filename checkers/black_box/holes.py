@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, response_log_start
-from checkers.history.responses import is_poll
+from checkers.history.responses import by_wire, is_poll
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 HOLE = "hole"
@@ -21,7 +21,7 @@ HOLE = "hole"
 def hole_checks(facts: Facts) -> Family:
     answered = facts.history.requests.where(F.col("outcome") == "ok")
     starts = answered.groupBy("p").agg(F.max(response_log_start()).alias("told_start"))
-    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    wire = by_wire()
     # A wire reader's answer names the start that it found; a real client's does not.
     start = F.when(wire, F.col("log_start")).otherwise(F.col("told_start"))
     begins = F.greatest("position", F.least(start, F.coalesce("first_offset", "next_position")))

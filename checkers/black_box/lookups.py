@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts, known_epoch, response_log_start
-from checkers.history.responses import looks_up, response_epoch
+from checkers.history.responses import by_wire, looks_up, response_epoch
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LOOKUP = "wrong-lookup"
@@ -234,9 +234,7 @@ def _passed_over(facts: Facts, lookups: DataFrame, records: DataFrame) -> DataFr
 
 def _below(facts: Facts, lookups: DataFrame) -> DataFrame:
     """One row per answer below a log start that its leader had given before."""
-    told = facts.history.requests.where(
-        (F.col("outcome") == "ok") & (F.coalesce("reader", F.lit("wire")) == "wire") & (response_log_start() > 0)
-    ).select(
+    told = facts.history.requests.where((F.col("outcome") == "ok") & by_wire() & (response_log_start() > 0)).select(
         "p",
         known_epoch(response_epoch()).alias("epoch"),
         F.col("complete_ns").alias("at_ns"),

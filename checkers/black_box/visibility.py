@@ -12,16 +12,21 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.history.responses import carried_end, requests_latest, response_epoch, response_watermark, shown_end
+from checkers.history.responses import (
+    by_wire,
+    carried_end,
+    requests_latest,
+    response_epoch,
+    response_watermark,
+    shown_end,
+)
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 ABOVE_HW = "read-above-hw"
 
 
 def visibility_checks(facts: Facts) -> Family:
-    requests = facts.history.requests.where(
-        (F.col("outcome") == "ok") & (F.coalesce("reader", F.lit("wire")) == "wire")
-    )
+    requests = facts.history.requests.where((F.col("outcome") == "ok") & by_wire())
     latest, end_offset = requests_latest(), F.col("end_offset")
     responses = requests.select(
         "p",

@@ -4,12 +4,17 @@ them.
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 
 def is_poll() -> Column:
     return F.col("f") == "poll"
+
+
+def by_wire() -> Column:
+    """Asked by a client of the lab's own, whose lines say all that the response said."""
+    return F.coalesce("reader", F.lit("wire")) == "wire"
 
 
 def requests_latest() -> Column:
@@ -60,3 +65,8 @@ def shown_end() -> Column:
         .when(looks_up(), found)
         .otherwise(F.greatest(carried_end(), response_watermark()))
     )
+
+
+def furthest_shown(requests: DataFrame) -> DataFrame:
+    """(p, reached): the highest end that any response of a partition showed."""
+    return requests.where(F.col("outcome") == "ok").groupBy("p").agg(F.max(shown_end()).alias("reached"))

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.history.load import History
+from checkers.history.responses import by_wire
 from checkers.transactions.names import FENCED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -65,9 +66,9 @@ def _requests(history: History) -> DataFrame:
     who = ("transactional_id", "producer_id", "producer_epoch", "txn")
     when = ("op", "outcome", "invoke_ns", "complete_ns")
     aborts = (F.col("f") == "end_txn") & ~F.col("asked.commit")
-    of_coordinators = history.coordination.where(
-        F.col("asked.txn").isNotNull() & (F.coalesce("reader", F.lit("wire")) == "wire")
-    ).select(*[_named(one) for one in who], "f", F.coalesce(aborts, F.lit(False)).alias("harmless"), *when)
+    of_coordinators = history.coordination.where(F.col("asked.txn").isNotNull() & by_wire()).select(
+        *[_named(one) for one in who], "f", F.coalesce(aborts, F.lit(False)).alias("harmless"), *when
+    )
     sends = (
         history.sends.where(F.col("txn").isNotNull())
         .dropDuplicates(["op"])

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.history.responses import (
+    by_wire,
     is_poll,
     requests_latest,
     response_epoch,
@@ -55,7 +56,7 @@ def stable_checks(facts: Facts) -> Family:
 
 def _responses(facts: Facts) -> DataFrame:
     """shown: everything below is shown to be decided. stable, hw: of the response."""
-    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    wire = by_wire()
     all_of_it = requests_latest() & (F.col("isolation") == 0)
     return (
         facts.history.requests.where(wire & (F.col("outcome") == "ok") & (is_poll() | requests_latest()))
