@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.nodes.manifest import manifests, owner_alive
 from harness.nodes.sandbox import start_ticks
+
+# The kernel ends the processes of a dead run one after the other: one that is ending has its folder until its very end.
+ENDING_S = 5.0
+_LOOK_EVERY_S = 0.05
 
 
 @dataclass(slots=True)
@@ -113,8 +118,18 @@ def _clean_hosts(content: Mapping[str, Any], report: Report) -> None:
 
 
 def _verify_no_processes(content: Mapping[str, Any], report: Report) -> None:
-    """No process of the machine may still have one of the run's folders as its own."""
+    """No process of the machine may still have one of the run's folders as its own; those that end have a moment."""
     folders = [Path(folder) for folder in content["folders"]]
+    deadline = time.monotonic() + ENDING_S
+    while (left := _processes_in(folders)) and time.monotonic() < deadline:
+        time.sleep(_LOOK_EVERY_S)
+    for pid, began in left:
+        report.left.append(f"process {pid} (started at tick {began}) of {content['id']} is alive")
+
+
+def _processes_in(folders: Sequence[Path]) -> list[tuple[str, int]]:
+    """(pid, start in ticks since boot) of every process whose working folder or root is in one of the folders."""
+    found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -124,7 +139,8 @@ def _verify_no_processes(content: Mapping[str, Any], report: Report) -> None:
         except OSError:
             continue
         if any(place.is_relative_to(folder) for place in places for folder in folders):
-            report.left.append(f"process {entry.name} (started at tick {began}) of {content['id']} is alive")
+            found.append((entry.name, began))
+    return found
 
 
 def _remove_folders(content: Mapping[str, Any], report: Report) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands import heal as heal_command
 from harness.commands.heal import heal
 from harness.commands.heal import main as heal_main
 from harness.nodes.docker_engine import ENGINE_URL, OwnEngine, cgroup_name
@@ -148,8 +149,9 @@ def test_heal_manifest_of_an_earlier_boot_is_dead(state: Path, tmp_path: Path) -
 
 
 def test_heal_process_that_lives_in_a_dead_runs_folder_is_reported(
-    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(heal_command, "ENDING_S", 0.1)
     folder = tmp_path / "nodes"
     folder.mkdir()
     manifest = Manifest("local", tmp_path, [str(folder)], owner=(1, 1))
@@ -160,6 +162,27 @@ def test_heal_process_that_lives_in_a_dead_runs_folder_is_reported(
         assert manifest.exists()
         sleeper.kill()
     assert heal_main() == 0
+    assert not manifest.exists()
+
+
+def test_heal_process_that_is_still_ending_is_waited_for(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "nodes"
+    folder.mkdir()
+    manifest = Manifest("local", tmp_path, [str(folder)], owner=(1, 1))
+    manifest.write()
+    with subprocess.Popen(["sleep", "600"], cwd=folder) as sleeper:
+
+        def end_it(_seconds: float) -> None:
+            sleeper.kill()
+            sleeper.wait(30)
+
+        monkeypatch.setattr(time, "sleep", end_it)
+        left = heal().left
+        seen_alive = sleeper.returncode is not None
+        sleeper.kill()
+    assert (left, seen_alive) == ([], True)
     assert not manifest.exists()
 
 
