@@ -6,6 +6,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.support.brokers import Cluster
 from tests.support.wait import eventually
+from tests.support.watermarks import watermarks
 
 
 def read_values(cluster: Cluster, topic: str, isolation: str = "read_committed") -> list[str]:
@@ -51,8 +52,6 @@ def _end(cluster: Cluster, topic: str, partition: int, isolation: str) -> int:
     settings = {"group.id": "unused", "isolation.level": isolation, "log_level": 0}
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **settings})
     try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
-        assert isinstance(end, int)
-        return end
+        return watermarks(consumer, topic, partition)[1]
     finally:
         consumer.close()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from broker.wire.list_offsets_timestamps import EARLIEST
@@ -27,6 +27,7 @@ from tests.integration.admin.asking import (
 )
 from tests.integration.broker.writing import Writer, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
+from tests.support.watermarks import watermarks
 
 pytestmark = pytest.mark.guarantee("R5", "C6", "L3")
 
@@ -75,7 +76,7 @@ def test_segments_and_retention_follow_the_topic_on_every_broker(cluster: Cluste
 def idle_consumer(cluster: Cluster, topic: str) -> Iterator[Callable[[], tuple[int, int]]]:
     """Asks where partition 0 begins: (by ListOffsets, by the request after that in a fetch session, at the end)."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})
-    end = int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
+    _, end = watermarks(consumer, topic)
     consumer.close()
     host, port = cluster.brokers[1].address.rsplit(":", 1)
     connection = Connection(Address(host, int(port)), "idle")

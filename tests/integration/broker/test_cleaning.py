@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.log.files.checkpoints import read_offsets
 from broker.model import ids
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.flipped import flip
+from tests.support.watermarks import watermarks
 
 pytestmark = pytest.mark.guarantee("L3", "L6")
 
@@ -82,28 +83,12 @@ def _consumer(cluster: Cluster) -> Consumer:
     )
 
 
-def _watermarks(consumer: Consumer) -> tuple[int, int]:
-    """The log's start and high watermark, once a new leader tells: when its followers have the start of its epoch."""
-    found: list[tuple[int, int]] = []
-
-    def told() -> bool:
-        try:
-            found.append(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20))
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.OFFSET_NOT_AVAILABLE:
-                raise
-        return bool(found)
-
-    wait_until(told, "the leader tells its high watermark")
-    return found[0]
-
-
 def _read(cluster: Cluster) -> tuple[Table, int]:
     """The table that a consumer builds from the beginning, and of how many records."""
     cluster.wait_told(TOPIC)  # librdkafka asks once for a log's ends, also a leader that was killed
     consumer = _consumer(cluster)
     partition = TopicPartition(TOPIC, 0)
-    low, high = _watermarks(consumer)
+    low, high = watermarks(consumer, TOPIC)
     table: Table = {}
     count = 0
     last = -1
@@ -137,7 +122,7 @@ def _cleaned(broker: Broker) -> int:
 def _end(cluster: Cluster) -> int:
     consumer = _consumer(cluster)
     try:
-        return _watermarks(consumer)[1]
+        return watermarks(consumer, TOPIC)[1]
     finally:
         consumer.close()
 

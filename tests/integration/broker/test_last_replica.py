@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.integration.broker.writing import TOPIC, create, read
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
+from tests.support.watermarks import watermarks
 
 pytestmark = pytest.mark.guarantee("R12")
 
@@ -157,7 +158,7 @@ def test_emptied_logs_do_not_lose_to_a_stale_one_that_would_give_their_offsets_o
     assert [event["leader"] in (1, 2) for event in elected if event["reason"] == "longest-log"] == [True]
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
     try:
-        low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)
+        low, high = watermarks(consumer, TOPIC)
     finally:
         consumer.close()
     assert (low, high) == (2 * PER_STAGE, 2 * PER_STAGE)

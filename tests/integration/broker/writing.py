@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Broker, Cluster, wait_until
+from tests.support.watermarks import watermarks
 
 TOPIC = "t"
 
@@ -96,7 +97,7 @@ def read(cluster: Cluster, count: int, skip: bytes | None = None, topic: str = T
     """All values of the partition from its start, but those equal to skip; it has at least `count`."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
+        _, end = watermarks(consumer, topic)
         assert end >= count
         consumer.assign([TopicPartition(topic, 0, 0)])
         values: list[bytes] = []
@@ -117,6 +118,6 @@ def end_offset(broker: Broker) -> int:
     """The watermark that the broker's clients see."""
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "unused", "enable.auto.commit": False})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)[1])
+        return watermarks(consumer, TOPIC)[1]
     finally:
         consumer.close()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
 
 from tests.interop.groups.test_members import ALL, committed
 from tests.support.brokers import Cluster, wait_until
@@ -22,6 +22,7 @@ from tests.support.franz_go import franz as franz
 from tests.support.group_members import Member, Sender, fresh
 from tests.support.kafka_jars import newest_classpath as newest_classpath
 from tests.support.kafka_tools import Tools
+from tests.support.watermarks import watermarks
 from tests.support.zookeeper import _die_with_parent
 
 pytestmark = [
@@ -158,7 +159,7 @@ def go_on(readers: dict[str, Reader], producers: list[Process]) -> None:
 def ends(cluster: Cluster, topic: str) -> dict[int, int]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})
     try:
-        return {one: consumer.get_watermark_offsets(TopicPartition(topic, one), timeout=20)[1] for one in ALL}
+        return {one: watermarks(consumer, topic, one)[1] for one in ALL}
     finally:
         consumer.close()
 

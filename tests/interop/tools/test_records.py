@@ -18,6 +18,7 @@ from broker.tools import commands
 from tests.interop.tools.conftest import Tool
 from tests.support.brokers import ROOT, Cluster, wait_until
 from tests.support.group_members import fresh
+from tests.support.watermarks import watermarks
 
 pytestmark = pytest.mark.guarantee("tools")
 Feed = Callable[..., int]
@@ -214,6 +215,6 @@ def test_producer_follows_a_leader_that_dies(cluster: Cluster, tool: Tool, monke
 def _end_offset(cluster: Cluster, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
+        return watermarks(consumer, topic)[1]
     finally:
         consumer.close()
