@@ -1,6 +1,7 @@
 """`make detection`: how surely and how soon the lab finds the planted bugs, by their own run files and by random mixes.
 
-    python -m tests.mutants.measure [MUTANT …] [--seeds N] [--by script|mix] [--minutes M] [--table-only]
+    python -m tests.mutants.measure [MUTANT …] [--seeds N] [--by script|mix] [--minutes M] [--at-once N]
+        [--table-only]
 
 Each (mutant, run file, seed) is run once, and its outcome is a line of `measured.jsonl` in this folder: a measurement
 that was ended goes on where it was, and one of a mutant or run file that has changed since is made again. After every
@@ -112,6 +113,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many, from 1 on (default {SEEDS})")
     parser.add_argument("--by", choices=("script", "mix"), help="default: both, the bugs' own run files first")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after so long")
+    parser.add_argument("--at-once", type=int, default=1, help="runs recorded beside the judging (default 1)")
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the table")
     arguments = parser.parse_args(argv)
     unknown = set(arguments.mutants) - set(names)
@@ -119,11 +121,13 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"no such mutant: {', '.join(sorted(unknown))}; they are {', '.join(names)}")
     if arguments.seeds < 1:
         parser.error("--seeds must be 1 or more")
+    if arguments.at_once < 1:
+        parser.error("--at-once must be 1 or more")
     return arguments
 
 
 def main(argv: Sequence[str]) -> None:
-    """Make what is due, one run after the other."""
+    """Make what is due."""
     arguments = _arguments(argv)
     until = time.monotonic() + arguments.minutes * 60
     done = _read()
@@ -136,14 +140,14 @@ def main(argv: Sequence[str]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="highwater-detection-"))
     try:
         with shared_session() as spark:
-            lab = Lab(folder, spark, at_once=1)
+            lab = Lab(folder, spark, arguments.at_once)
             try:
                 for number, one in enumerate(due, 1):
                     if time.monotonic() >= until:
                         print(f"{len(due) - number + 1} runs are left; the same command goes on with them")
                         return
-                    # The next is recorded while this one is judged.
-                    lab.expect(runs[each] for each in due[number - 1 : number + 1])
+                    # The next ones are recorded while this one is judged.
+                    lab.expect(runs[each] for each in due[number - 1 : number + arguments.at_once])
                     found = measure(lab, one, runs[one])
                     _append(found)
                     done.append(found)
