@@ -57,7 +57,7 @@ from checkers.progress import Progress
 from checkers.results import results as run_report
 from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings, script_names
-from checkers.spark.session import open_session
+from checkers.spark.session import history_bytes, open_session
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
 from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS, TRANSACTIONS, Spec
@@ -107,7 +107,7 @@ def analyse(
     with ThreadPoolExecutor(4) as pool:
         decoding = progress.watch(pool.submit(prepare, run_dir, info))
         own = spark is None
-        session = spark or open_session(spark_master, history_bytes=_size(run_dir))
+        session = spark or open_session(spark_master, history_bytes=history_bytes(run_dir))
         try:
             reading = progress.watch(pool.submit(load_history, session, path, parquet))
             prepared = decoding.result()
@@ -128,11 +128,6 @@ def analyse(
     run_report.write_json(run_dir / "series.json", charts)
     run_report.write_json(run_dir / "results.json", results)
     return Analysis(results["verdict"], results["sentence"], results)
-
-
-def _size(run_dir: Path) -> int:
-    files = [run_dir / "history.jsonl", *run_dir.glob("evidence/*/events.jsonl")]
-    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`python -m checkers RUN_DIR`: judge a recorded run. Exit 0 valid, 1 invalid, 2 unknown, 254 usage, 255 crash.
 
-`--list` prints the checkers' names instead, one a line, and exits with 0.
+`--list` prints the checkers' names instead, one a line, and exits with 0. `--listen SOCKET` judges whatever is asked
+for there (`checkers.warm`) until the standard input ends.
 """
 
 from __future__ import annotations
@@ -41,21 +42,38 @@ class _ListCheckers(argparse.Action):
 def main(argv: Sequence[str] | None = None, *, spark: SparkSession | None = None) -> int:
     """Analyse one run folder; the reason of a crash goes to stderr. spark: a session that goes on afterwards."""
     parser = _Parser(prog="python -m checkers", description="Judge a recorded run with Spark.")
-    parser.add_argument("run_dir", type=Path, help="folder with run.json, history.jsonl and evidence/")
+    parser.add_argument("run_dir", type=Path, nargs="?", help="folder with run.json, history.jsonl and evidence/")
     parser.add_argument("--spark-master", help="any Spark master; default: all cores of this machine")
     parser.add_argument("--progress", type=Path, metavar="FILE", help="say there how far it is: jobs done, jobs in all")
+    parser.add_argument(
+        "--listen", type=Path, metavar="SOCKET", help="judge what is asked for there until the standard input ends"
+    )
     parser.add_argument("--list", action=_ListCheckers, nargs=0, help="print the names of all checkers, and exit")
     arguments = parser.parse_args(argv)
+    if (arguments.run_dir is None) == (arguments.listen is None):
+        parser.error("needs RUN_DIR or --listen SOCKET, not both")
+    if arguments.listen is not None:
+        if arguments.spark_master is not None or arguments.progress is not None:
+            parser.error("--listen: goes with no other option; --progress belongs to what is asked for")
+        _listen(parser, arguments.listen)
+    return _judge(arguments.run_dir, arguments.progress, arguments.spark_master, spark)
+
+
+def _listen(parser: argparse.ArgumentParser, path: Path) -> NoReturn:
+    from checkers.warm import listen
+
+    try:
+        listen(path, lambda run_dir, progress, session: _judge(run_dir, progress, None, session))
+    except OSError as error:
+        parser.error(f"--listen: {path}: there can be no socket: {error.strerror}")
+
+
+def _judge(run_dir: Path, progress: Path | None, spark_master: str | None, spark: SparkSession | None) -> int:
     try:
         # Imported late, so that --help needs no pyspark.
         from checkers.analysis import analyse
 
-        analysis = analyse(
-            arguments.run_dir,
-            spark_master=arguments.spark_master,
-            spark=spark,
-            progress_file=arguments.progress,
-        )
+        analysis = analyse(run_dir, spark_master=spark_master, spark=spark, progress_file=progress)
     except UnreadableRun as error:
         print(f"checkers: {error}", file=sys.stderr)
         return CRASH

@@ -41,6 +41,12 @@ _FEWER_RULES = {
 }
 
 
+def history_bytes(run_dir: Path) -> int:
+    """Size of what a run's folder has to be judged: its history and its event logs."""
+    files = [run_dir / "history.jsonl", *run_dir.glob("evidence/*/events.jsonl")]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
 def open_session(
     master: str | None = None,
     *,

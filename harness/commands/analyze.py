@@ -16,7 +16,7 @@ from harness.commands.parser import VERDICT_CODES, add
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, Judged, analyze, command_again
 from harness.runs.changes import changes
-from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong
+from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong, where_checkers_run
 from harness.runs.store import RunStore, StoreError, open_run, read_json
 
 if TYPE_CHECKING:
@@ -61,7 +61,12 @@ def _analyze(options: argparse.Namespace) -> int:
         raise PlanError(f"--time-limit: {limit_s:g} is not a number from 1 to 86400 (seconds)")
     try:
         judged = analyze(
-            store, limit_s, named=named, spark_master=options.spark_master, say=print, on_jobs=_jobs_printed()
+            store,
+            limit_s,
+            named=named,
+            where=where_checkers_run(options.spark_master),
+            say=print,
+            on_jobs=_jobs_printed(),
         )
     except AnalysisFailed as error:
         print(f"highwater: {error}", file=sys.stderr)

@@ -19,6 +19,7 @@ from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, USAGE, build_report, command_again
+from harness.runs.checkers_process import where_checkers_run
 from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
 from harness.tools import extras
 
@@ -146,7 +147,8 @@ def _test(options: argparse.Namespace) -> int:
     except (SandboxUnavailable, EngineMissing, ImageMissing) as error:
         print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)
         return CRASH
-    ended = run.run(plan, run.Options(options.store, tuple(sys.argv), options.spark_master, not options.no_analysis))
+    checkers = where_checkers_run(options.spark_master)
+    ended = run.run(plan, run.Options(options.store, tuple(sys.argv), checkers, not options.no_analysis))
     if ended.problem is not None:
         print(f"highwater: {ended.problem}", file=sys.stderr)
     if ended.judged is not None:

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -56,6 +56,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _nightly(options: argparse.Namespace) -> int:
+    from harness.nightly.judges import Judges
     from harness.nightly.night import Settings, run_night
     from harness.nightly.retention import Keep
     from harness.nightly.runner import Subprocesses
@@ -79,9 +80,9 @@ def _nightly(options: argparse.Namespace) -> int:
         webhook=night.webhook,
         shrink_minutes=night.shrink_minutes,
     )
-    runner = Subprocesses(options.nodes)
-    with _terminated_as_interrupted():
-        return run_night(due, options.out, settings, runner, say=_say)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with closing(Judges(options.out / "judges.log")) as judges, terminated_as_interrupted():
+        return run_night(due, options.out, settings, Subprocesses(options.nodes, judges), say=_say)
 
 
 def _say(text: str) -> None:
@@ -108,7 +109,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def terminated_as_interrupted() -> Iterator[None]:
     """SIGTERM and SIGHUP end a night as Ctrl-C does; later ones are ignored while it ends."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -7,18 +7,21 @@ due. Invariant: a runner that was told to end starts nothing more, and lets ever
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Protocol, cast
 
 from harness.nightly.jobs import VERDICTS, Figures, Job, Result
+from harness.nightly.judges import Judges
 from harness.runs.analysis import CRASH
+from harness.runs.checkers_process import JUDGE
 from harness.runs.store import StoreError, read_json
 from harness.runs.trouble import INFRASTRUCTURE, LAB, SIGNAL
 
@@ -36,10 +39,13 @@ class Runner(Protocol):
 
 
 class Subprocesses:
-    """`Runner` by `highwater test`; each run's output stands in <out>/logs. nodes: instead of the run file's."""
+    """`Runner` by `highwater test`; each run's output stands in <out>/logs. nodes: instead of the run file's. judges:
+    judge the runs; None: each is judged by a process of its own.
+    """
 
-    def __init__(self, nodes: str | None) -> None:
+    def __init__(self, nodes: str | None, judges: Judges | None = None) -> None:
         self._nodes = nodes
+        self._judges = judges
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
@@ -50,7 +56,8 @@ class Subprocesses:
         logs.mkdir(exist_ok=True)
         log = logs / f"{job.name}-{job.digest}-{job.seed}.log"
         began_s = time.monotonic()
-        code, run_dir = self._run(job, out / "store", log)
+        with self._judge() as judge:
+            code, run_dir = self._run(job, out / "store", log, judge)
         return outcome(code, round(time.monotonic() - began_s, 1), run_dir, log)
 
     def end(self) -> None:
@@ -60,18 +67,24 @@ class Subprocesses:
             for process in self._running:
                 process.send_signal(signal.SIGINT)
 
-    def _run(self, job: Job, store: Path, log: Path) -> tuple[int, Path | None]:
+    def _judge(self) -> AbstractContextManager[Path | None]:
+        return nullcontext() if self._judges is None else self._judges.one()
+
+    def _run(self, job: Job, store: Path, log: Path, judge: Path | None) -> tuple[int, Path | None]:
         command = [sys.executable, "-m", "harness.commands", "test", job.file]
         command += ["--seed", str(job.seed), "--store", str(store)]
         if self._nodes is not None:
             command += ["--nodes", self._nodes]
+        environment = os.environ if judge is None else {**os.environ, JUDGE: str(judge)}
         before = set(_folders(store / job.name))
         with log.open("wb") as output:
             with self._lock:
                 if self._ended:
                     return -signal.SIGINT, None
                 # A session of its own: Ctrl-C reaches it through `end` alone, once.
-                process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+                process = subprocess.Popen(
+                    command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=environment
+                )
                 self._running.add(process)
             try:
                 code = process.wait()

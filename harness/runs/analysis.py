@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.operations.history import HistoryError, recover
-from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong, Limit, log_of, run_checkers
+from harness.runs.checkers_process import HERE, AnalysisFailed, AnalysisTooLong, Limit, Where, log_of, run_checkers
 from harness.runs.room import said
 from harness.runs.store import RunStore, StoreError, read_json
 
@@ -59,7 +59,7 @@ def analyze(
     limit_s: float | None,
     *,
     named: str = "limits.analysis_s",
-    spark_master: str | None = None,
+    where: Where = HERE,
     say: Callable[[str], None] = lambda _text: None,
     on_jobs: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Judged:
@@ -82,7 +82,7 @@ def analyze(
         say(f"{found.open} operations without an outcome count as info; {found.torn_bytes} bytes of a torn last line")
     for old in (store.results, store.report, store.junit):
         old.unlink(missing_ok=True)
-    code = run_checkers(store, limit, spark_master, on_jobs, frozenset(EXIT_CODES.values()))
+    code = run_checkers(store, limit, where, on_jobs, frozenset(EXIT_CODES.values()))
     try:
         results = read_json(store.results)
     except StoreError as error:

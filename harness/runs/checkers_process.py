@@ -1,8 +1,8 @@
-"""Runs the checkers as a process over a run's folder, follows how far they are, and ends them at their limit.
+"""Runs the checkers over a run's folder, follows how far they are, and ends them at their limit.
 
-Decides what ends them: a limit that a person set always does, the one by the history's size only where no job gets
-done within it. Must not know what checkers look for. Invariant: neither a process nor a temporary file of theirs is
-left behind.
+They run as a process of their own, or in a judge that was started before (`warm_judge`). Decides what ends them: a
+limit that a person set always does, the one by the history's size only where no job gets done within it. Must not know
+what checkers look for. Invariant: neither a process nor a temporary file of theirs is left behind.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from harness.runs.room import device_of, said
 from harness.runs.store import RunStore
+from harness.runs.warm_judge import WarmJudge, WithoutJudge
 
 LOOK_EVERY_S = 0.5
 _TAIL_LINES = 25
@@ -49,12 +50,33 @@ class AnalysisTooLong(AnalysisFailed):
         """Seconds that are worth a try."""
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where checkers run. spark_master: a cluster, None: this machine. judge: the socket of a session that waits for
+    work; where it does not take a run, the checkers are a process of their own.
+    """
+
+    spark_master: str | None = None
+    judge: Path | None = None
+
+
+HERE = Where()
+JUDGE = "HIGHWATER_JUDGE"
+"""Environment variable: the socket of a judge."""
+
+
+def where_checkers_run(spark_master: str | None) -> Where:
+    """As the command line and the environment say."""
+    judge = os.environ.get(JUDGE)
+    return Where(spark_master, Path(judge) if judge else None)
+
+
 def run_checkers(
-    store: RunStore, limit: Limit, spark_master: str | None, on_jobs: Callable[[int, int], None], codes: frozenset[int]
+    store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, int], None], codes: frozenset[int]
 ) -> int:
     """Their exit code, one of codes. on_jobs(done, all) is called as jobs get done. Raises AnalysisFailed."""
     try:
-        code = _run(store, limit, spark_master, on_jobs)
+        code = _run(store, limit, where, on_jobs)
     except OSError as error:
         raise AnalysisFailed(f"{said(error, store.path)}; the checkers did not begin") from error
     if code not in codes:
@@ -70,39 +92,55 @@ def log_of(store: RunStore) -> Path:
     return store.path / "analysis.log"
 
 
-def _run(store: RunStore, limit: Limit, spark_master: str | None, on_jobs: Callable[[int, int], None]) -> int:
+def _run(store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, int], None]) -> int:
     log = log_of(store)
-    with _scratch(store) as scratch, log.open("wb") as output:
+    with _scratch(store) as scratch:
         progress = scratch / "progress"
+        if where.judge is not None and where.spark_master is None:
+            with contextlib.suppress(WithoutJudge), WarmJudge(where.judge) as judge:
+                judge.ask(store.path, log, progress)
+                return _followed(judge.wait, progress, limit, log, on_jobs)
         command = [sys.executable, "-m", "checkers", str(store.path), "--progress", str(progress)]
-        if spark_master is not None:
-            command += ["--spark-master", spark_master]
-        # A group of its own, so that the JVM which Spark starts ends with it, before it could tidy up.
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env={**os.environ, "TMPDIR": str(scratch)},
-        )
+        if where.spark_master is not None:
+            command += ["--spark-master", where.spark_master]
+        with log.open("wb") as output:
+            # A group of its own, so that the JVM which Spark starts ends with it, before it could tidy up.
+            process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "TMPDIR": str(scratch)},
+            )
         try:
-            return _followed(process, progress, limit, log, on_jobs)
+            return _followed(lambda seconds: _ended(process, seconds), progress, limit, log, on_jobs)
         finally:
             _end_group(process)
 
 
+def _ended(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    try:
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def _followed(
-    process: subprocess.Popen[bytes], progress: Path, limit: Limit, log: Path, on_jobs: Callable[[int, int], None]
+    wait: Callable[[float], int | None],
+    progress: Path,
+    limit: Limit,
+    log: Path,
+    on_jobs: Callable[[int, int], None],
 ) -> int:
-    """The exit code of a process that ends within the limit."""
+    """The exit code of checkers that end within the limit. wait: for it, so many seconds; None: not yet."""
     began_s = since_s = time.monotonic()
     jobs: tuple[int, int] | None = None
     while True:
         left_s = since_s + limit.seconds - time.monotonic()
-        try:
-            return process.wait(timeout=max(0.0, min(LOOK_EVERY_S, left_s)))
-        except subprocess.TimeoutExpired:
-            now_s = time.monotonic()
+        code = wait(max(0.0, min(LOOK_EVERY_S, left_s)))
+        if code is not None:
+            return code
+        now_s = time.monotonic()
         found = read_jobs(progress)
         if found is not None and found != jobs:
             jobs = found

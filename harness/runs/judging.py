@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.runs.analysis import CRASH, INVALID, Judged, analyze, command_again
-from harness.runs.checkers_process import AnalysisFailed
+from harness.runs.checkers_process import AnalysisFailed, Where
 from harness.runs.expected_phases import ANALYSIS
 from harness.runs.recording import Recording
 from harness.runs.run_control import Aborted
@@ -28,7 +28,7 @@ class Judgement(NamedTuple):
         return self.judged.exit_code if self.problem is None or self.judged.exit_code == INVALID else CRASH
 
 
-def judge(recording: Recording, problem: str | None, limit_s: float | None, spark_master: str | None) -> Judgement:
+def judge(recording: Recording, problem: str | None, limit_s: float | None, where: Where) -> Judgement:
     """Have a closed recording judged, within limit_s where there is one. problem: what the run broke off for.
 
     What was recorded before a run broke off may already prove a loss. A run that a signal ended is not judged, nor one
@@ -48,7 +48,7 @@ def judge(recording: Recording, problem: str | None, limit_s: float | None, spar
             judged = analyze(
                 recording.store,
                 limit_s,
-                spark_master=spark_master,
+                where=where,
                 say=recording.console.say,
                 on_jobs=recording.stats.jobs,
             )

@@ -21,6 +21,7 @@ from harness.plan.plan import Plan
 from harness.plan.run_file import render
 from harness.runs.analysis import Judged
 from harness.runs.checker_names import check_checker_names
+from harness.runs.checkers_process import HERE, Where
 from harness.runs.cluster import Cluster, open_cluster
 from harness.runs.judging import Judgement, judge
 from harness.runs.main_phase import MainPhase
@@ -41,11 +42,13 @@ SETUP_LEAST_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """store: root of all runs. argv: the command, for run.json. analysis: False leaves the judging out."""
+    """store: root of all runs. argv: the command, for run.json. checkers: where they run. analysis: False leaves the
+    judging out.
+    """
 
     store: Path
     argv: tuple[str, ...]
-    spark_master: str | None = None
+    checkers: Where = HERE
     analysis: bool = True
 
 
@@ -91,7 +94,7 @@ def run(plan: Plan, options: Options) -> Ended:
         broken = _record(plan, recording)
         problem = recording.close(*broken)
         if options.analysis:
-            found = judge(recording, problem, plan.limits.analysis_s, options.spark_master)
+            found = judge(recording, problem, plan.limits.analysis_s, options.checkers)
             if found.judged is None and problem is None:
                 recording.note_trouble(SIGNAL if abort.is_set() else ANALYSIS)
         else:

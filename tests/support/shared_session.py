@@ -17,7 +17,7 @@ from checkers import cli
 from checkers.spark.session import open_session
 from harness.runs import analysis
 from harness.runs.analysis import Judged
-from harness.runs.checkers_process import AnalysisFailed, Limit, log_of, read_jobs
+from harness.runs.checkers_process import AnalysisFailed, Limit, Where, log_of, read_jobs
 from harness.runs.store import RunStore
 from tests.support.judging import pyspark_sockets
 
@@ -42,11 +42,11 @@ def checkers_in(spark: SparkSession) -> Iterator[None]:
     def run_checkers(
         store: RunStore,
         _limit: Limit,
-        spark_master: str | None,
+        where: Where,
         on_jobs: Callable[[int, int], None],
         codes: frozenset[int],
     ) -> int:
-        assert spark_master is None
+        assert where.spark_master is None
         log, progress = log_of(store), store.path / "progress"
         with log.open("w") as output, redirect_stdout(output), redirect_stderr(output), pyspark_sockets():
             code = cli.main([str(store.path), "--progress", str(progress)], spark=spark)

@@ -9,7 +9,7 @@ import harness.report
 from harness.commands import main as cli
 from harness.runs import analysis
 from harness.runs.analysis import analyze
-from harness.runs.checkers_process import AnalysisFailed, read_jobs
+from harness.runs.checkers_process import AnalysisFailed, Where, read_jobs
 from harness.runs.store import RunStore, create, read_json
 
 CHECKERS = """
@@ -88,7 +88,7 @@ def test_analyze_without_jinja2_is_a_verdict_without_a_report(
 
 def test_analyze_hands_on_the_spark_master(store: RunStore, checkers: object) -> None:
     checkers(WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
-    analyze(store, 30, spark_master="local[1]")
+    analyze(store, 30, where=Where(spark_master="local[1]"))
     arguments = read_json(store.results)["argv"]
     assert isinstance(arguments, list)
     assert (arguments[0], arguments[-2:]) == (str(store.path), ["--spark-master", "local[1]"])
