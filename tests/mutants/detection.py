@@ -101,8 +101,8 @@ def due(wanted: Sequence[Wanted], done: Iterable[Measured]) -> list[Wanted]:
     return [one for one in wanted if one not in made]
 
 
-def table(wanted: Sequence[Wanted], done: Iterable[Measured], tests: Mapping[str, str]) -> str:
-    """Markdown: a row per mutant, of the measurements that `wanted` names. tests: mutant → the test that finds it."""
+def table(wanted: Sequence[Wanted], done: Iterable[Measured]) -> str:
+    """Markdown: a row per mutant, of the measurements that `wanted` names."""
     of: dict[tuple[str, By], list[Measured]] = {}
     by_wanted = {one.wanted: one for one in done}
     for one in wanted:
@@ -113,10 +113,7 @@ def table(wanted: Sequence[Wanted], done: Iterable[Measured], tests: Mapping[str
         "| planted bug | script: found | median, worst s | by | random mix | found | median, worst s | by |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for mutant in sorted({one.mutant for one in wanted} | tests.keys()):
-        if mutant in tests:
-            lines.append(f"| `{mutant}` | by a test: `{tests[mutant]}` | | | – | | | |")
-            continue
+    for mutant in sorted({one.mutant for one in wanted}):
         script, mix = of.get((mutant, "script"), []), of.get((mutant, "mix"), [])
         name = f"`{mixes[mutant]}`" if mutant in mixes else "none comes near"
         lines.append(f"| `{mutant}` | {_cells(script)} | {name} | {_cells(mix)} |")

@@ -21,12 +21,13 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
+from harness.commands.nightly import terminated_as_interrupted
 from harness.runs.checkers_process import AnalysisFailed
 from harness.runs.run_files import load as load_plan
 from tests.mutants import detection
 from tests.mutants.detection import By, Measured, Wanted
 from tests.mutants.lab import Lab, LabRun
-from tests.mutants.patches import HERE, MIXES, ROOT, Mutant, found_by_tests, mutants
+from tests.mutants.patches import HERE, MIXES, ROOT, Mutant, mutants
 from tests.support.shared_session import shared_session
 
 RESULTS = HERE / "measured.jsonl"
@@ -84,8 +85,7 @@ def measure(lab: Lab, wanted: Wanted, run: LabRun) -> Measured:
 
 def write_table(done: Sequence[Measured], seeds: int) -> None:
     """Of all mutants and the usual seeds, whichever were asked for; seeds: the table has so many at least."""
-    tests = {mutant.name: mutant.test.rpartition("/")[2] for mutant in found_by_tests()}
-    rows = detection.table(list(wanted_runs(mutants(), max(seeds, SEEDS), ("script", "mix"))), done, tests)
+    rows = detection.table(list(wanted_runs(mutants(), max(seeds, SEEDS), ("script", "mix"))), done)
     PAGE.write_text(detection.with_table(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
@@ -139,7 +139,7 @@ def main(argv: Sequence[str]) -> None:
         return
     folder = Path(tempfile.mkdtemp(prefix="highwater-detection-"))
     try:
-        with shared_session() as spark:
+        with terminated_as_interrupted(), shared_session() as spark:
             lab = Lab(folder, spark, arguments.at_once)
             try:
                 for number, one in enumerate(due, 1):

@@ -3,9 +3,8 @@
 A mutant is a TOML file in this folder: `mistake` (one sentence), `finds` (checkers, one of which at least must fire),
 `run` (the run file that brings the bug out), and edits (`file`, `old`, `new`). `mix` names the run file of
 `examples/runs` whose random faults come near the bug, where the one for the run's workload does not; it is empty where
-none does. A bug that takes a fault which no run has names a `test` instead, which must fail on it.
-`old` must occur exactly once in its file: a patch that no longer fits the broker is an error, never a silent no-op. So
-is a broker with compiled modules, which would run instead of the sources that were patched.
+none does. `old` must occur exactly once in its file: a patch that no longer fits the broker is an error, never a
+silent no-op. So is a broker with compiled modules, which would run instead of the sources that were patched.
 `python -m tests.mutants.patches NAME FOLDER` makes the copy; `[system] source = "FOLDER"` in a run file runs it.
 """
 
@@ -23,9 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MIXES = ROOT / "examples" / "runs"
 
-_TEXTS_AND_LISTS = {"mistake": str, "finds": list, "run": str, "mix": str, "test": str, "edit": list}
-_FORMS = ({"mistake", "edit", "finds", "run"}, {"mistake", "edit", "test"})
-"""Of keys: a mutant that runs find, and one that a test finds."""
+_TEXTS_AND_LISTS = {"mistake": str, "finds": list, "run": str, "mix": str, "edit": list}
 
 
 class PatchDoesNotApply(Exception):
@@ -55,17 +52,7 @@ class Mutant:
     mix: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundByTest:
-    """One planted bug that a test finds. test: its id, relative to `tests`."""
-
-    name: str
-    mistake: str
-    test: str
-    edits: tuple[Edit, ...]
-
-
-def load(path: Path) -> Mutant | FoundByTest:
+def load(path: Path) -> Mutant:
     """Read a mutant's file. Raises ValueError, naming file and key, for what is not in the form above."""
     values = tomllib.loads(path.read_text(encoding="utf-8"))
     for key in values.keys() - _TEXTS_AND_LISTS.keys():
@@ -74,35 +61,23 @@ def load(path: Path) -> Mutant | FoundByTest:
         kind = _TEXTS_AND_LISTS[key]
         if not isinstance(value, kind) or not (value or key == "mix"):
             raise ValueError(f"{path}: {key}: {value!r} is not a non-empty {kind.__name__}")
-    if values.keys() - {"mix"} not in _FORMS or values.keys() >= {"mix", "test"}:
-        raise ValueError(f"{path}: {', '.join(values)}: beside mistake and edit it has either finds and run, or test")
+    if missing := _TEXTS_AND_LISTS.keys() - {"mix"} - values.keys():
+        raise ValueError(f"{path}: {', '.join(sorted(missing))}: missing")
     edits = []
     for number, edit in enumerate(values["edit"]):
         if edit.keys() != {"file", "old", "new"}:
             raise ValueError(f"{path}: edit {number}: its keys are {sorted(edit)}; they must be file, old, new")
         edits.append(Edit(**edit))
-    if "test" in values:
-        return FoundByTest(path.stem, values["mistake"], values["test"], tuple(edits))
     run = (HERE / values["run"]).resolve()
     return Mutant(path.stem, values["mistake"], tuple(values["finds"]), run, tuple(edits), values.get("mix"))
 
 
-def planted() -> list[Mutant | FoundByTest]:
+def mutants() -> list[Mutant]:
     """All of this folder, by name."""
     return [load(path) for path in sorted(HERE.glob("*.toml"))]
 
 
-def mutants() -> list[Mutant]:
-    """Those that runs find."""
-    return [one for one in planted() if isinstance(one, Mutant)]
-
-
-def found_by_tests() -> list[FoundByTest]:
-    """Those that tests find."""
-    return [one for one in planted() if isinstance(one, FoundByTest)]
-
-
-def apply(mutant: Mutant | FoundByTest, target: Path, source: Path = ROOT) -> None:
+def apply(mutant: Mutant, target: Path, source: Path = ROOT) -> None:
     """Copy the `broker` package of `source` into `target`, with the mutant's edits. Raises PatchDoesNotApply."""
     compiled = compiled_modules(source / "broker")
     if compiled:

@@ -101,9 +101,8 @@ def test_table_counts_median_worst_and_checkers_of_what_is_wanted() -> None:
         one(verdict=detection.BROKE_OFF, by="mix", run="demo", seed=2),
         one(("z",), 1.0, text="of another text"),
     ]
-    rows = detection.table([*wanted, *mix, alone], done, {"k": "test_k.py::test_it"}).splitlines()[2:]
+    rows = detection.table([*wanted, *mix, alone], done).splitlines()[2:]
     assert rows == [
-        "| `k` | by a test: `test_k.py::test_it` | | | – | | | |",
         "| `m` | 3 of 3 | 9, 9 | b 3, a 1 | `demo` | 0 of 2, 1 broke off |  |  |",
         "| `n` | – | |  | none comes near | – | |  |",
     ]

@@ -13,22 +13,18 @@ from tests.mutants.patches import (
     HERE,
     ROOT,
     Edit,
-    FoundByTest,
     Mutant,
     PatchDoesNotApply,
     apply,
-    found_by_tests,
     load,
     mutants,
-    planted,
 )
 
-PLANTED = pytest.mark.parametrize("mutant", planted(), ids=lambda mutant: mutant.name)
 MUTANTS = pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
 
 
-@PLANTED
-def test_patch_of_a_mutant_applies_and_changes_what_it_names(mutant: Mutant | FoundByTest, tmp_path: Path) -> None:
+@MUTANTS
+def test_patch_of_a_mutant_applies_and_changes_what_it_names(mutant: Mutant, tmp_path: Path) -> None:
     apply(mutant, tmp_path)
     edited = {edit.file for edit in mutant.edits}
     for path in sorted((tmp_path / "broker").rglob("*.py")):
@@ -53,21 +49,12 @@ def test_mutant_runs_a_run_file_with_its_own_source(mutant: Mutant, tmp_path: Pa
     assert plan.system.source == str(tmp_path)
 
 
-def test_what_finds_a_mutant_outside_of_the_lab_is_a_test_that_is_there() -> None:
-    assert found_by_tests()
-    for mutant in found_by_tests():
-        file, _, name = mutant.test.partition("::")
-        assert f"def {name}(" in (ROOT / "tests" / file).read_text()
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('mistake = "x"\nedit = [{}]', "either finds and run, or test"),
-        ('mistake = "x"\nedit = [{}]\ntest = "a::b"\nmix = "demo"', "either finds and run, or test"),
-        ('mistake = "x"\nedit = [{}]\nfinds = ["a"]\nrun = "r"\ntest = "a::b"', "either finds and run, or test"),
+        ('mistake = "x"\nedit = [{}]', "finds, run: missing"),
         ('mistake = "x"\nedit = [{}]\nfinds = []\nrun = "r"', "finds: .* is not a non-empty list"),
-        ('mistake = "x"\nedit = [{file = "a"}]\ntest = "a::b"', "edit 0: its keys are"),
+        ('mistake = "x"\nedit = [{file = "a"}]\nfinds = ["a"]\nrun = "r"', "edit 0: its keys are"),
         ('mistakes = "x"', "mistakes: unknown key"),
     ],
 )
