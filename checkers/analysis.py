@@ -7,7 +7,6 @@ a few jobs, some at a time.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,25 +25,15 @@ from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
 from checkers.coverage.compacted import unfit
-from checkers.coverage.drain import drain_gaps
-from checkers.coverage.fault_reach import reads_impossible, writes_impossible
 from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons
 from checkers.coverage.queries import (
-    around_faults,
-    election_faults,
-    elections_of,
-    heads_deleted,
-    isr_changes,
     leader_changes,
-    load_gaps,
-    output_partitions,
-    replicas_by_partition,
     work_in,
 )
-from checkers.coverage.recovery import QuietWindow, Work, load_end_ns, quiet_windows_of, too_short, unreached_partitions
-from checkers.coverage.requirements import CoverageResult, Seen, judge_coverage
+from checkers.coverage.recovery import QuietWindow, load_end_ns, quiet_windows_of
+from checkers.coverage.requirements import CoverageResult, judge_coverage
+from checkers.coverage.seen import Queries
 from checkers.evidence.events import load_events
-from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.timeline import Evidence, build_evidence
 from checkers.evidence.znodes import znode_tables
@@ -156,7 +145,7 @@ def _judge(
     wanted = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
     marks = progress.watch(pool.submit(lambda: [row.asDict() for row in wanted.collect()]))
     evidence = _evidence(session, run_dir, info, history, health, prepared, raw_events, marks)
-    queries = _Queries(pool, progress, history, evidence)
+    queries = Queries(pool, progress, history, evidence)
     faults = faults_of(marks.result())
     rows = _rows(history, evidence, raw_events, faults, progress)
     quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
@@ -167,7 +156,8 @@ def _judge(
     met = damage.meetings(faults, damage.openings(evidence, faults))
     progress.done()
     durable = run_report.durability(rows, info.partitions)
-    coverage = _coverage(run_dir, info, prepared, judged, durable, met, queries, work)
+    seen = queries.seen(run_dir, prepared, faults, marks.result(), rows, durable, met, quiet_windows, work)
+    coverage = judge_coverage(seen, scripted=info.scripted, checks=info.checks)
     _join_witnesses(session, run_dir, checks, faults, evidence)
     progress.done()
     results = _results(info, health, judged, durable, coverage, met, evidence)
@@ -203,21 +193,6 @@ def _evidence(
         [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
         expiry_of(run_dir / "history.jsonl", info, events, requested=health.deletions > 0),
     )
-
-
-class _Queries:
-    """What coverage is judged by of the tables, begun at once so that it runs beside the checkers."""
-
-    def __init__(self, pool: ThreadPoolExecutor, progress: Progress, history: History, evidence: Evidence) -> None:
-        info = evidence.info
-        self.elections = progress.watch(pool.submit(elections_of, evidence))
-        self.around = progress.watch(pool.submit(around_faults, history, scripted=info.scripted))
-        self.load_gaps = progress.watch(pool.submit(load_gaps, history, info.partitions))
-        self.isr_changes = progress.watch(pool.submit(isr_changes, evidence))
-        self.replicas = progress.watch(pool.submit(replicas_by_partition, evidence))
-        self.outputs = progress.watch(pool.submit(output_partitions, history, info))
-        asked = info.checks.get("heads_deleted")
-        self.heads_deleted = pool.submit(heads_deleted, history, info.partitions) if asked else None
 
 
 def _rows(
@@ -286,48 +261,6 @@ def _checks(
 def _wanted(spec: Spec, info: RunInfo) -> bool:
     """What some workloads alone have is judged only where a workload names it."""
     return info.wants(spec.name) and not (spec.own and info.checkers is None)
-
-
-def _coverage(
-    run_dir: Path,
-    info: RunInfo,
-    prepared: Prepared,
-    judged: _Judged,
-    durable: Sequence[Mapping[str, Any]],
-    met: Mapping[int, damage.Meeting],
-    queries: _Queries,
-    work: Future[dict[QuietWindow, dict[str, Work]]],
-) -> CoverageResult:
-    """Whether the run saw enough to be called valid."""
-    faults, marks = judged.faults, judged.marks
-    elections = queries.elections.result()
-    shrinks, expansions = queries.isr_changes.result()
-    unreached, reached = unreached_partitions(info.partitions, judged.quiet_windows, work.result())
-    has_znodes, has_events = not prepared.missing_evidence.get("zookeeper"), bool(prepared.event_files)
-    return judge_coverage(
-        Seen(
-            acknowledged=sum(int(row["acknowledged"]) for row in durable),
-            elections=len(elections) if has_znodes else None,
-            elections_by_partition=Counter(election.p for election in elections),
-            election_faults=election_faults(elections, faults, info, met),
-            lag_shrinks=shrinks if has_events and has_znodes else None,
-            expansions=expansions if has_events and has_znodes else None,
-            heads_deleted=None if queries.heads_deleted is None else queries.heads_deleted.result(),
-            faults=[damage.as_json(fault, met) for fault in faults],
-            around=queries.around.result(),
-            load_gaps=queries.load_gaps.result(),
-            too_short=too_short(info, faults, load_end_ns(marks)),
-            unreached=unreached,
-            reached=reached,
-            drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result(), queries.outputs.result()),
-            writes_impossible=writes_impossible(info, faults),
-            reads_impossible=reads_impossible(info, faults),
-            unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
-            faults_asked=info.fault_kinds,
-        ),
-        scripted=info.scripted,
-        checks=info.checks,
-    )
 
 
 def _results(
