@@ -207,6 +207,7 @@ def _rows(
         events=evidence.events,
         interruptions=interruptions(faults),
         lookups=_wanted(BY_NAME["wrong-lookup"], evidence.info),
+        start_written_ns=evidence.info.start_written_ns,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events)}
     if any(_wanted(spec, evidence.info) for spec in GROUPS):

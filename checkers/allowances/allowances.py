@@ -55,7 +55,8 @@ UNSEEN_START = Allowance(
 )
 BROUGHT_BACK = Allowance(
     "DeleteRecords",
-    "a broker stopped, or was cut off, within two seconds of it",
+    "who was read, or who had acknowledged it, had stopped or was cut off within two seconds of it, or files were "
+    "changed since",
     {"deleted-records": frozenset({"shown"})},
 )
 UNCLEAN = Allowance(
@@ -72,7 +73,7 @@ UNCLEAN = Allowance(
         "int-poll-skip": _ALL,
         "refused-read": _ALL,
         "nonmonotonic-end": _ALL,
-        "deleted-records": frozenset({"shown", "beyond"}),
+        "deleted-records": frozenset({"shown", "forgot", "beyond"}),
         "wrong-lookup": frozenset({"other", "passed-over"}),
         "torn-transaction": _ALL,
         "committed-lost": _ALL,

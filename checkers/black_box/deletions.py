@@ -1,21 +1,31 @@
 """Deleted records: what clients had deleted by DeleteRecords, and what the cluster showed of it afterwards.
 
-Input grain: one row per delete_records, and one per read with a response. The leader acknowledges once every live
-replica's log begins at the offset that was named, or above (KIP-107), and a replica writes its log start down within a
-second. So these hold:
+Input grain: one row per delete_records, and one per read with a response. The leader acknowledges with the low
+watermark: the lowest log start of all live replicas, once it is at the offset that was named, or above (KIP-107). In
+its memory a replica's log start never falls, and a replica writes it down in time (`Facts.start_written_ns`: highwater
+within a second, Apache Kafka within log.flush.start.offset.checkpoint.interval.ms). So these hold, whoever leads later,
+and in whichever leader epoch:
 
-- *shown*: a read that was begun after an acknowledged deletion shows nothing below its offset: no record, no log start,
-  no earliest offset, and no poll from there is answered but by a refusal.
+- *shown*: a read that was begun after an acknowledged deletion shows nothing below its low watermark: no record, no log
+  start, no earliest offset, and no poll from there is answered but by a refusal.
+- *forgot*: no broker shows an offset below a log start that it gave in a response before the request was sent.
 - *back*: of one leader epoch, no log start is below one that a response gave before the request was sent.
 - *low*: the low watermark of an acknowledgement is not below the offset that was asked for.
 - *beyond*: nothing is acknowledged that lies beyond the end of the log: a high watermark as high was there, and the run
   ends with one at least as high. Else such a deletion would account for every loss.
 
-A deletion is *settled* where no broker stopped, stood still or was cut off from two seconds before it was asked for to
-two seconds after its acknowledgement. Around others a replica that was not alive does not know of it, and one that is
-killed within the second forgets it: where such a one leads before it has fetched, what was deleted is there again. That
-is allowed, and counted. So are losses below an offset that a deletion named that did not certainly fail
-(checkers/allowances/expiry.py).
+A deletion is *settled* for a broker that was surely a live replica when it was acknowledged, and was not killed before
+it had surely written its log start down. So none of these was in force from two seconds before the request on, until it
+was written down: an interruption of that broker; a cut of links, whichever; and, of what began before the request, one
+of the leader that was asked, which may not have heard since who lives. An interruption lasts, for this, as long as
+others follow it within two seconds each: who elects, and says who lives, may have been among them. That the leader is
+killed once it has answered excuses no other broker: that is what the answer promised. Where a broker for which it is
+not settled leads before it has fetched, what was deleted is there again: that is allowed, and counted. The real client
+does not say whom it asked: for its reads a deletion is settled where it is for every broker. A broker is held to
+nothing that it knew before files of it were changed. Losses below an offset that a deletion named that did not
+certainly fail are allowed (checkers/allowances/expiry.py).
+
+Source: Partition.lowWatermarkIfLeader, DelayedDeleteRecords, ReplicaFetcherThread.processPartitionData; KIP-107.
 """
 
 from __future__ import annotations
@@ -26,39 +36,65 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, known_epoch, response_log_start
-from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch
+from checkers.black_box.facts import Facts, known_epoch
+from checkers.black_box.interrupted import ANYBODY, SETTLE_NS, changes, joined, touches
+from checkers.history.faults import Interruption
+from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch, response_log_start
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DELETED = "deleted-records"
-SETTLE_NS = 2_000_000_000
-"""How long after an interruption, and after its acknowledgement, a deletion may still be forgotten."""
 
 
 def deletion_checks(facts: Facts) -> Family:
-    deletions = facts.history.deletions.withColumn("settled", ~_interrupted(facts.interruptions))
-    acked = deletions.where(F.col("outcome") == "ok")
+    spans = joined(facts.interruptions)
     reads = _reads(facts)
-    after = _after(acked, reads)
+    deletions = _deletions(facts, reads, spans)
+    after = _after(deletions.where(F.col("outcome") == "ok"), reads, spans)
+    own = facts.history.deletions.where(F.col("outcome") == "ok")
     return Family(
-        union([_shown(after), _back(reads), _answers(acked, furthest_shown(facts.history.requests))]),
-        union([_of_deletions(deletions), _of_reads(after)]),
+        union(
+            [
+                _shown(after),
+                _forgot(reads, spans, facts.start_written_ns),
+                _back(reads),
+                _answers(own, furthest_shown(facts.history.requests)),
+            ]
+        ),
+        union([_of_deletions(deletions.where(F.col("by") == ANYBODY)), _of_reads(after)]),
     )
 
 
-def _interrupted(spans: Sequence[tuple[int, int]]) -> Column:
-    """Of a row of `deletions`: whether one of these spans of run time lies around it."""
-    over = [
-        (F.col("invoke_ns") <= until + SETTLE_NS) & (F.coalesce("complete_ns", "invoke_ns") + SETTLE_NS >= since)
-        for since, until in spans
+def _deletions(facts: Facts, reads: DataFrame, spans: Sequence[Interruption]) -> DataFrame:
+    """One row per deletion and `by`, who reads of its partition, with `settled`: whether it is for that broker.
+
+    upto: what was deleted lies below; floor: what such a broker may show at least, null where it is not settled;
+    files: how often files of that broker had been changed by then.
+    """
+    readers = reads.groupBy("p").agg(F.array_union(F.array(F.lit(ANYBODY)), F.collect_set("node")).alias("nodes"))
+    done = F.coalesce("complete_ns", "invoke_ns")
+    by, asked = F.col("by"), F.col("node")
+    unsettled = [
+        (F.col("invoke_ns") - SETTLE_NS <= span.until_ns)
+        & (
+            (touches(span, by) & (done + facts.start_written_ns >= span.from_ns))
+            | (touches(span, asked) & (F.col("invoke_ns") >= span.from_ns))
+        )
+        for span in spans
     ]
-    return reduce(Column.__or__, over, F.lit(False))
+    return (
+        facts.history.deletions.join(F.broadcast(readers), on="p", how="left")
+        .withColumn("by", F.explode(F.coalesce("nodes", F.array(F.lit(ANYBODY)))))
+        .withColumn("settled", ~reduce(Column.__or__, unsettled, F.lit(False)))
+        .withColumn("upto", F.greatest("before", "low_watermark"))
+        .withColumn("files", changes(spans, by, F.col("invoke_ns")))
+        .drop("nodes")
+    )
 
 
 def _reads(facts: Facts) -> DataFrame:
     """Reads with a response. low: the least offset that it shows to be there, null where it shows none; log_start: as
-    it gives it; epoch: of the leader, where known. A lookup by time shows the record that it found. The real client's
-    position is its own: of it only records count.
+    it gives it; epoch: of the leader, where known; node: who was asked. A lookup by time shows the record that it
+    found. The real client's position is its own: of it only records count.
     """
     wire = by_wire()
     start = F.when(wire & (response_log_start() >= 0), response_log_start())
@@ -67,6 +103,7 @@ def _reads(facts: Facts) -> DataFrame:
         "op",
         "invoke_ns",
         "complete_ns",
+        F.coalesce(F.when(wire, F.col("node")), F.lit(ANYBODY)).alias("node"),
         F.when(wire, known_epoch(response_epoch())).alias("epoch"),
         start.alias("log_start"),
         F.least(
@@ -78,42 +115,50 @@ def _reads(facts: Facts) -> DataFrame:
     )
 
 
-def _after(acked: DataFrame, reads: DataFrame) -> DataFrame:
+def _after(acked: DataFrame, reads: DataFrame, spans: Sequence[Interruption]) -> DataFrame:
     """Reads that show an offset, with the furthest deletion that had been acknowledged when each was begun: `settled`
-    of those that are, `any` of all. At equal times the read counts as the earlier one.
+    of those that are for who was asked, `any` of all. At equal times the read counts as the earlier one.
     """
     done = acked.select(
         "p",
+        F.col("by").alias("node"),
+        "files",
         F.col("complete_ns").alias("at_ns"),
         F.lit(1).alias("turn"),
-        F.struct("before", "op", "complete_ns").alias("deletion"),
+        F.struct("upto", "op", "complete_ns").alias("deletion"),
         F.col("settled").alias("is_settled"),
     )
     begun = reads.where(F.col("low").isNotNull()).select(
         "p",
+        "node",
+        changes(spans, F.col("node"), F.col("complete_ns")).alias("files"),
         F.col("invoke_ns").alias("at_ns"),
         F.lit(0).alias("turn"),
-        F.struct("invoke_ns", "low", "op", "complete_ns").alias("read"),
+        F.struct("invoke_ns", "low", "op", "complete_ns", "epoch", "node").alias("read"),
     )
-    earlier = Window.partitionBy("p").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    ordered = Window.orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     return (
         done.unionByName(begun, allowMissingColumns=True)
-        .withColumn("settled", F.max(F.when(F.col("is_settled"), F.col("deletion"))).over(earlier))
-        .withColumn("any", F.max("deletion").over(earlier))
+        .withColumn(
+            "settled",
+            F.max(F.when(F.col("is_settled"), F.col("deletion"))).over(ordered.partitionBy("p", "node", "files")),
+        )
+        .withColumn("any", F.max("deletion").over(ordered.partitionBy("p", "node")))
         .where(F.col("read").isNotNull() & F.col("any").isNotNull())
         .select("p", "read", "settled", "any")
     )
 
 
 def _shown(after: DataFrame) -> DataFrame:
-    """One row per deletion below whose offset something was shown afterwards, by the first read that did."""
-    broken = F.coalesce(F.col("read.low") < F.col("settled.before"), F.lit(False))
+    """One row per deletion below whose low watermark something was shown afterwards, by the first read that did."""
+    broken = F.coalesce(F.col("read.low") < F.col("settled.upto"), F.lit(False))
     found = (
-        after.where(F.col("read.low") < F.col("any.before"))
+        after.where(F.col("read.low") < F.col("any.upto"))
         .withColumn("deletion", F.when(broken, F.col("settled")).otherwise(F.col("any")))
         .groupBy("p", broken.alias("broken"), "deletion")
         .agg(F.min("read").alias("read"))
     )
+    known = (F.col("read.node") != ANYBODY) & F.col("read.epoch").isNotNull()
     return apply_rules(
         found,
         [
@@ -124,12 +169,18 @@ def _shown(after: DataFrame) -> DataFrame:
                     text(
                         "what lies below offset {b} of {p} was deleted, and that acknowledged; a read that was begun "
                         "later shows offset {o}",
-                        b=F.col("deletion.before"),
+                        b=F.col("deletion.upto"),
                         p=F.col("p"),
                         o=F.col("read.low"),
                     ),
+                    F.when(
+                        known, text(" ({n}, in leader epoch {e})", n=F.col("read.node"), e=F.col("read.epoch"))
+                    ).otherwise(F.lit("")),
                     F.when(F.col("broken"), F.lit("")).otherwise(
-                        F.lit("; a broker had stopped, or was cut off, around the deletion")
+                        F.lit(
+                            "; around the deletion that broker, or the one that was asked, had stopped or was cut off, "
+                            "or files were changed since"
+                        )
                     ),
                 ),
                 kind=F.when(F.col("broken"), F.lit("invalid")).otherwise(F.lit("allowed")),
@@ -138,6 +189,73 @@ def _shown(after: DataFrame) -> DataFrame:
                 ops=[F.col("deletion.op"), F.col("read.op")],
                 from_ns=F.col("deletion.complete_ns"),
                 to_ns=F.col("read.complete_ns"),
+                missed_epoch=F.col("read.epoch"),
+            )
+        ],
+    )
+
+
+def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) -> DataFrame:
+    """One row per log start of a broker that it denied later, in whichever leader epoch, though it was not interrupted
+    before it had surely written that start down.
+    """
+    named = reads.where(F.col("node") != ANYBODY)
+    interrupted = [
+        touches(span, F.col("node"))
+        & (F.col("invoke_ns") <= span.until_ns)
+        & (F.col("complete_ns") + written_ns >= span.from_ns)
+        for span in spans
+    ]
+    told = named.where(F.col("log_start").isNotNull() & ~reduce(Column.__or__, interrupted, F.lit(False)))
+    high = told.select(
+        "p",
+        "node",
+        changes(spans, F.col("node"), F.col("invoke_ns")).alias("files"),
+        F.col("complete_ns").alias("at_ns"),
+        F.lit(1).alias("turn"),
+        F.struct("log_start", "op", "complete_ns", "epoch").alias("told"),
+    )
+    asked = named.where(F.col("low").isNotNull()).select(
+        "p",
+        "node",
+        changes(spans, F.col("node"), F.col("complete_ns")).alias("files"),
+        F.col("invoke_ns").alias("at_ns"),
+        F.lit(0).alias("turn"),
+        F.struct("invoke_ns", "low", "op", "complete_ns", "epoch").alias("later"),
+    )
+    earlier = (
+        Window.partitionBy("p", "node", "files").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    )
+    fallen = (
+        high.unionByName(asked, allowMissingColumns=True)
+        .withColumn("highest", F.max("told").over(earlier))
+        .where(F.col("later.low") < F.col("highest.log_start"))
+        # In one epoch that is `back`.
+        .where(~F.coalesce(F.col("later.epoch") == F.col("highest.epoch"), F.lit(False)))
+        .groupBy("p", "node", "highest")
+        .agg(F.min("later").alias("later"))
+    )
+    return apply_rules(
+        fallen,
+        [
+            Rule(
+                DELETED,
+                F.lit(True),
+                text(
+                    "the log of {p} on {n} began at {h}; a later request of {n} was shown {l}, and nothing had "
+                    "interrupted {n} before it can have written that down",
+                    p=F.col("p"),
+                    n=F.col("node"),
+                    h=F.col("highest.log_start"),
+                    l=F.col("later.low"),
+                ),
+                name="forgot",
+                offset=F.col("later.low"),
+                ops=[F.col("highest.op"), F.col("later.op")],
+                from_ns=F.col("highest.complete_ns"),
+                to_ns=F.col("later.complete_ns"),
+                lost_epoch=F.least("highest.epoch", "later.epoch"),
+                missed_epoch=F.greatest("highest.epoch", "later.epoch"),
             )
         ],
     )
@@ -252,5 +370,5 @@ def _of_deletions(deletions: DataFrame) -> DataFrame:
 
 
 def _of_reads(after: DataFrame) -> DataFrame:
-    per_partition = after.groupBy("p").agg(F.count_if(F.col("any.before") > 0).alias("reads"))
+    per_partition = after.groupBy("p").agg(F.count_if(F.col("any.upto") > 0).alias("reads"))
     return figures(per_partition, {(DELETED, "reads_after_deletion"): F.col("reads")})

@@ -16,9 +16,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowances.allowances import ALLOWED_GONE, GONE
-from checkers.black_box.facts import Facts, expired, response_log_start, seen_in
+from checkers.black_box.facts import Facts, expired, seen_in
 from checkers.black_box.lost import covered_ranges
 from checkers.evidence.unclean_elections import attributable
+from checkers.history.responses import response_log_start
 from checkers.verdicts.catalogue import DRAINED, HEALED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 

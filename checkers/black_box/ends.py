@@ -31,9 +31,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
-from checkers.black_box.facts import Facts, known_epoch, response_log_start
+from checkers.black_box.facts import Facts, known_epoch
 from checkers.evidence.unclean_elections import epoch_interval
-from checkers.history.responses import by_wire, is_poll, requests_latest, response_epoch, shown_end, shown_stable_end
+from checkers.history.responses import (
+    by_wire,
+    is_poll,
+    requests_latest,
+    response_epoch,
+    response_log_start,
+    shown_end,
+    shown_stable_end,
+)
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"

@@ -20,9 +20,12 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.ends_told import shown_committed, told_by_leader
+from checkers.black_box.jumps import jumps
 from checkers.evidence.unclean_elections import NONE, Unclean
+from checkers.history.faults import Interruption
 from checkers.history.load import History
-from checkers.history.retention import Expiry
+from checkers.history.responses import response_log_start
+from checkers.history.retention import START_WRITTEN_NS, Expiry
 from checkers.history.transactions import COMMITTED, transactions_table
 from checkers.spark.tables import kept
 
@@ -33,8 +36,9 @@ class Facts:
 
     expiry: what retention can have deleted in this run; None: nothing. unclean: elections that the configuration
     allows; where there are any it matters when a loss was seen, and under which leader epoch a record was written.
-    interruptions: spans of run time in which a broker stopped, stood still or was cut off. lookups: whether clients
-    looked offsets up by time, which is to be judged.
+    interruptions: when brokers stopped, stood still, were cut off or had files changed. lookups: whether clients looked
+    offsets up by time, which is to be judged. start_written_ns: a log start that was raised on request is written down
+    by then.
     """
 
     history: History
@@ -42,8 +46,9 @@ class Facts:
     by_offset: DataFrame
     expiry: Expiry | None
     unclean: Unclean
-    interruptions: Sequence[tuple[int, int]] = ()
+    interruptions: Sequence[Interruption] = ()
     lookups: bool = False
+    start_written_ns: int = START_WRITTEN_NS
 
     @property
     def acked(self) -> DataFrame:
@@ -58,8 +63,9 @@ def build_facts(
     expiry: Expiry | None,
     unclean: Unclean = NONE,
     events: DataFrame | None = None,
-    interruptions: Sequence[tuple[int, int]] = (),
+    interruptions: Sequence[Interruption] = (),
     lookups: bool = False,
+    start_written_ns: int = START_WRITTEN_NS,
 ) -> Facts:
     """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
     the node that has led since then. events: the brokers' event logs.
@@ -67,18 +73,12 @@ def build_facts(
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
-    return Facts(history, by_value, by_offset, expiry, unclean, interruptions, lookups)
-
-
-def response_log_start() -> Column:
-    """Of a row of `requests`: the log start in its response, or null."""
-    earliest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -2)
-    return F.coalesce("log_start", F.when(earliest, F.col("end_offset")))
+    return Facts(history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns)
 
 
 def expired(facts: Facts, rows: DataFrame) -> DataFrame:
-    """rows(p, offset, sent_ns, …) with `expired`: whether a response had a log start above the record when retention
-    can have deleted it.
+    """rows(p, offset, sent_ns, …) with `expired`: whether a response had a log start above the record, or a real client
+    had passed over it to where the log began, when retention can have deleted it.
 
     The first such response since the record's send was begun counts; later ones may only repeat it. A response from
     before the send is about another record that had the offset, and then only the last response with the same start is
@@ -90,13 +90,17 @@ def expired(facts: Facts, rows: DataFrame) -> DataFrame:
         facts.history.requests.where(F.col("outcome") == "ok")
         .withColumn("log_start", response_log_start())
         .where(F.col("log_start") > 0)
-        .groupBy("p", "log_start")
+        .select("p", F.lit(0).alias("since"), "log_start", "complete_ns")
+        .unionByName(jumps(facts.history).select("p", "since", "log_start", "complete_ns"))
+        .groupBy("p", "since", "log_start")
         .agg(F.min("complete_ns").alias("first_ns"), F.max("complete_ns").alias("last_ns"))
         .groupBy("p")
-        .agg(F.collect_list(F.struct("log_start", "first_ns", "last_ns")).alias("starts"))
+        .agg(F.collect_list(F.struct("since", "log_start", "first_ns", "last_ns")).alias("starts"))
     )
     sent_ns = F.coalesce("sent_ns", F.lit(0))
-    above = F.filter("starts", lambda start: start["log_start"] > F.col("offset"))
+    above = F.filter(
+        "starts", lambda start: (start["log_start"] > F.col("offset")) & (start["since"] <= F.col("offset"))
+    )
     deletions = F.transform(
         above,
         lambda start: F.when(start["first_ns"] >= sent_ns, start["first_ns"]).when(

@@ -11,7 +11,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, response_log_start
+from checkers.black_box.facts import Facts
+from checkers.black_box.jumps import jumps, told_starts
 from checkers.history.responses import by_wire, is_poll
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
@@ -20,18 +21,21 @@ HOLE = "hole"
 
 def hole_checks(facts: Facts) -> Family:
     answered = facts.history.requests.where(F.col("outcome") == "ok")
-    starts = answered.groupBy("p").agg(F.max(response_log_start()).alias("told_start"))
     wire = by_wire()
     # A wire reader's answer names the start that it found; a real client's does not.
     start = F.when(wire, F.col("log_start")).otherwise(F.col("told_start"))
     begins = F.greatest("position", F.least(start, F.coalesce("first_offset", "next_position")))
     polls = (
         answered.where(is_poll())
-        .join(F.broadcast(starts), on="p", how="left")
+        .join(F.broadcast(told_starts(facts.history)), on="p", how="left")
         .join(F.broadcast(_transactional(facts)), on="p", how="left")
         .withColumn("whole", F.col("transactional").isNull())
         .withColumn("begins", F.coalesce(begins, F.col("position")))
-        .withColumn("lacking", F.col("next_position") - F.col("begins") - F.col("in_range"))
+        .join(_jumped_over(facts), on="op", how="left")
+        .withColumn(
+            "lacking",
+            F.col("next_position") - F.col("begins") - F.col("in_range") - F.coalesce("jumped_over", F.lit(0)),
+        )
     )
     found = apply_rules(
         polls,
@@ -59,6 +63,12 @@ def hole_checks(facts: Facts) -> Family:
     return Family(
         found, figures(per_partition, {(HOLE, "polls"): F.col("polls"), (HOLE, "polls_judged"): F.col("judged")})
     )
+
+
+def _jumped_over(facts: Facts) -> DataFrame:
+    """(op, jumped_over): offsets that a real client passed over between two records to a log start that had moved."""
+    within = jumps(facts.history).where("inner").withColumn("wide", F.col("log_start") - F.col("since"))
+    return within.groupBy("op").agg(F.sum("wide").alias("jumped_over"))
 
 
 def _transactional(facts: Facts) -> DataFrame:

@@ -18,8 +18,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.batches import TORN, batch_base, of_several, read_once
-from checkers.black_box.facts import Facts, decided, deleter, expired, response_log_start, undeleted
+from checkers.black_box.facts import Facts, decided, deleter, expired, undeleted
+from checkers.black_box.jumps import without_jumps
 from checkers.history.load import History
+from checkers.history.responses import response_log_start
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LOST = "lost-write"
@@ -52,12 +54,11 @@ def lost_checks(facts: Facts) -> Family:
     history = facts.history
     everybody = F.lit("everybody")
     # A poll under read_committed rightly passes over what a transaction that may be aborted had sent.
+    asked = history.requests if facts.expiry is None else without_jumps(history)
     covered = (
-        covered_ranges(history.requests)
+        covered_ranges(asked)
         .withColumn("by", everybody)
-        .unionByName(
-            covered_ranges(history.requests.where(F.col("isolation") == 0)).withColumn("by", F.lit("uncommitted"))
-        )
+        .unionByName(covered_ranges(asked.where(F.col("isolation") == 0)).withColumn("by", F.lit("uncommitted")))
     )
     reach = (
         history.requests.where(F.col("outcome") == "ok")

@@ -17,13 +17,12 @@ from checkers.black_box.facts import (
     expired,
     known_epoch,
     may_come_back,
-    response_log_start,
     seen_in,
     stamped,
     undeleted,
 )
 from checkers.evidence.unclean_elections import epoch_interval, span
-from checkers.history.responses import response_epoch
+from checkers.history.responses import response_epoch, response_log_start
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 INCONSISTENT = "inconsistent-offset"

@@ -3,11 +3,12 @@
 Inside one response: every offset that any poll ever read and that lies in [position, next_position) must be in the
 response; under read_committed every one that such a poll read, or that holds a record of no transaction. If it is not
 and had been read before, it *vanished*; otherwise the response *skipped* it (int-poll-skip).
-Offsets out of order or outside of the range are an int-nonmonotonic poll. Between polls the wire reader chooses its
-position, as `assign` does, so a jump there is counted and is no finding; a client that keeps its position itself is
-judged by the position that it reports (`client_position`), where the history has it. Right after a poll that is the
-next position by definition; it is evidence where something may have moved it: after a change of leader, or a poll that
-failed, while there is load.
+So it is not where a real client jumped to a log start that had moved, and retention or a request can have deleted the
+record by then, inside a poll or between two (`jumps`). Offsets out of order or outside of the range are an
+int-nonmonotonic poll. Between polls the wire reader chooses its position, as `assign` does, so a jump there is counted
+and is no finding; a client that keeps its position itself is judged by the position that it reports
+(`client_position`), where the history has it. Right after a poll that is the next position by definition; it is
+evidence where something may have moved it: after a change of leader, or a poll that failed, while there is load.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, known_epoch, seen_in
+from checkers.black_box.jumps import gone_by_then
 from checkers.black_box.offsets import VANISHED
 from checkers.evidence.unclean_elections import span
+from checkers.history.responses import by_wire
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 INT_SKIP = "int-poll-skip"
@@ -47,7 +50,7 @@ def poll_checks(facts: Facts) -> Family:
     ranked = _ranks(stepped, facts.by_offset)
     gaps = ranked.where(F.col("rank_next") - F.col("rank_position") > F.col("in_range"))
     own = F.col("client_position")
-    jumps = ranked.where((own > F.col("previous_next")) & (F.col("rank_own") > F.col("rank_previous")))
+    jumped = ranked.where((own > F.col("previous_next")) & (F.col("rank_own") > F.col("rank_previous")))
     back = ranked.where(own < F.col("previous_next"))
     disorder = ranked.where(
         (F.col("returned") > 0)
@@ -60,7 +63,7 @@ def poll_checks(facts: Facts) -> Family:
     found = [
         _gap_findings(gaps, facts),
         _poll_finding(
-            jumps,
+            _over_records(jumped, facts),
             SKIP,
             "consumer {c} jumped from {b} to {a} over records that others read",
             "client_position",
@@ -154,6 +157,28 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
     return polls.join(ranks, on="op", how="inner")
 
 
+def _over_records(jumped: DataFrame, facts: Facts) -> DataFrame:
+    """Those rows whose jump between two polls passed over a record that was read, and that may not have been deleted by
+    then: the last before where it landed, for a log loses its head.
+    """
+    if facts.expiry is None:
+        return jumped
+    known = facts.by_offset.where("is_read").select(F.col("p").alias("known_p"), F.col("offset").alias("known"))
+    last = (
+        jumped.join(
+            known,
+            on=(F.col("p") == F.col("known_p"))
+            & (F.col("known") >= F.col("previous_next"))
+            & (F.col("known") < F.col("client_position")),
+            how="inner",
+        )
+        .groupBy("p", "op", F.col("complete_ns").alias("gone_ns"))
+        .agg(F.max("known").alias("offset"))
+    )
+    gone = gone_by_then(facts.expiry, last, facts.by_value, facts.history).where("gone")
+    return jumped.join(gone.select("op"), on="op", how="left_anti")
+
+
 def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
     """One row per (poll, offset) that the poll passed over although some poll read it.
 
@@ -178,12 +203,16 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
             "invoke_ns",
             "complete_ns",
             "consumer",
+            by_wire().alias("wire"),
             known_epoch(F.col("leader_epoch")).alias("missed_in"),
             F.explode(F.sequence(F.col("rank_position"), F.col("rank_next") - 1)).alias("rank"),
         )
         .join(known, on=["p", "isolation", "rank"], how="inner")
         .join(facts.history.polls.select("op", "offset"), on=["op", "offset"], how="left_anti")
     )
+    # The lab's own readers do not jump: they fail, and say where they begin anew.
+    landed = missing.withColumn("gone_ns", F.when(~F.col("wire"), F.col("complete_ns")))
+    missing = gone_by_then(facts.expiry, landed, facts.by_value, facts.history).where(~F.col("gone"))
     vanished = F.col("first_read_ns") < F.col("invoke_ns")
     read_ns, there = F.col("first_read_ns"), F.lit(None).cast("int")
     if facts.unclean:

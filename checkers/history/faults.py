@@ -112,15 +112,29 @@ class Fault:
         }
 
 
-def interruptions(faults: Iterable[Fault]) -> list[tuple[int, int]]:
-    """Spans of run time in which a broker stopped, stood still, or was cut off, or may have been, by an effect that is
-    not known here. What nobody took back goes on.
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A span of run time in which brokers stopped, stood still, were cut off, or had files changed, or may have been.
+
+    nodes: which; None: it may have been any, or the links of all. forgets: files may have been changed, and with them
+    what had been written long before.
     """
-    breaking = {STOPS_PROCESS, CUTS_LINKS, CUTS_POWER}
+
+    from_ns: int
+    until_ns: int
+    nodes: frozenset[str] | None
+    forgets: bool = False
+
+
+def interruptions(faults: Iterable[Fault]) -> list[Interruption]:
+    """What interrupted brokers, an effect that is not known here included. What nobody took back goes on."""
+    breaking = {STOPS_PROCESS, CUTS_LINKS, CUTS_POWER, DAMAGES_FILES}
     return [
-        (
+        Interruption(
             fault.start_ns if fault.began_ns is None else fault.began_ns,
             FOR_EVER_NS if fault.stop_ns is None else fault.stop_ns,
+            None if fault.cuts_links or fault.effects - EFFECTS else frozenset(fault.targets),
+            bool(fault.damages_files or fault.effects - EFFECTS),
         )
         for fault in faults
         if fault.effects & breaking or fault.effects - EFFECTS

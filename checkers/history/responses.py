@@ -26,6 +26,12 @@ def looks_up() -> Column:
     return (F.col("f") == "list_offsets") & (F.col("timestamp") >= 0)
 
 
+def response_log_start() -> Column:
+    """The log start in the response; null where it has none."""
+    earliest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -2)
+    return F.coalesce("log_start", F.when(earliest, F.col("end_offset")))
+
+
 def response_epoch() -> Column:
     """Leader epoch of the response."""
     return F.when(requests_latest(), F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch"))

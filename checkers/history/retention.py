@@ -18,6 +18,9 @@ DEFAULT_MS = 7 * 24 * 60 * _MINUTE_MS
 TOMBSTONES_MS = 24 * 60 * _MINUTE_MS
 SLACK_NS = 1_000_000_000
 """How far wall clocks that nobody moved may be off each other, and off the monotonic one."""
+START_WRITTEN_NS = 2_000_000_000
+"""Within it a highwater broker has written down that a request raised a log start: a second, doubled."""
+_KAFKA_WRITES_STARTS_MS = 60_000
 _BROKER_TIMES = (
     ("log.retention.ms", 1),
     ("log.retention.minutes", _MINUTE_MS),
@@ -83,6 +86,18 @@ def tombstones_kept_ms(brokers: Sequence[Settings], topic: Settings) -> int:
     name = "delete.retention.ms"
     of_brokers = [int(str(broker.get(f"log.cleaner.{name}", TOMBSTONES_MS))) for broker in brokers or [{}]]
     return int(str(topic[name])) if name in topic else min(of_brokers)
+
+
+def start_written_ns(system: str, brokers: Sequence[Settings]) -> int:
+    """Within how long a broker has written down that a request raised a log start: the longest of any.
+
+    Of a system that is not known, as of Apache Kafka: its checkpoint of log starts comes at intervals.
+    """
+    if system == "highwater":
+        return START_WRITTEN_NS
+    name = "log.flush.start.offset.checkpoint.interval.ms"
+    longest_ms = max(int(str(broker.get(name, _KAFKA_WRITES_STARTS_MS))) for broker in brokers or [{}])
+    return longest_ms * 1_000_000 + START_WRITTEN_NS
 
 
 def _time_ms(broker: Settings, topic: Settings) -> int:

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from checkers.history.faults import SKEWS_CLOCK
-from checkers.history.retention import TOMBSTONES_MS, Retention, retention_of, tombstones_kept_ms
+from checkers.history.retention import (
+    START_WRITTEN_NS,
+    TOMBSTONES_MS,
+    Retention,
+    retention_of,
+    start_written_ns,
+    tombstones_kept_ms,
+)
 from checkers.history.schema import HISTORY_VERSION
 
 RECORD_BYTES_MAX = 1_001_000
@@ -46,7 +53,8 @@ class RunInfo:
     run.json does not say. request_timeout_ms: how long a client waits for an answer.
     record_bytes: what one record adds to a log at most. checkers: names of those that the workload and the system of
     the run have; None: all. lines: how many its history has, where the run says so. compacted: whether its topic is.
-    tombstones_ms: how long a cleaner leaves tombstones to who is reading.
+    tombstones_ms: how long a cleaner leaves tombstones to who is reading. start_written_ns: within how long brokers
+    write down that a request raised a log start.
     """
 
     name: str
@@ -75,6 +83,7 @@ class RunInfo:
     lines: int | None = None
     compacted: bool = False
     tombstones_ms: int = TOMBSTONES_MS
+    start_written_ns: int = START_WRITTEN_NS
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -141,6 +150,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         lines=None if raw.get("lines") is None else int(raw["lines"]),
         compacted="compact" in str(config.get("cleanup.policy", "")),
         tombstones_ms=tombstones_kept_ms(brokers, config),
+        start_written_ns=start_written_ns(str(system.get("kind", "highwater")), brokers),
     )
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from checkers.history.faults import Interruption
 from tests.golden.black_parts import sent
-from tests.support.histories import Story
+from tests.support.histories import TICK_NS, Story
 
 TOO_FAR = 1000
+KILLED = 50_000_000
+"""Ticks: when n1 is killed, long after most of these stories; it is back three seconds later."""
+CHANGED = KILLED + 20_000
+"""Ticks: when files of n3 are changed."""
+INTERRUPTIONS = [
+    Interruption(KILLED * TICK_NS, (KILLED + 3000) * TICK_NS, frozenset({"n1"})),
+    Interruption(CHANGED * TICK_NS, (CHANGED + 1000) * TICK_NS, frozenset({"n3"}), forgets=True),
+]
 
 
 def _refused(s: Story) -> None:
@@ -71,7 +80,75 @@ def start_of_another_leader(s: Story) -> None:
     s.delete(2, outcome="info", error="timeout", process=40)
     s.poll(2, log[2:], log_start=2, epoch=1, process=20, invoked=50, completed=60)
     s.poll(1, log[1:], log_start=1, epoch=1, process=21, consumer="c1", invoked=59, completed=65)
-    s.poll(1, log[1:], log_start=1, epoch=0, process=22, consumer="c2")
+    s.poll(1, log[1:], log_start=1, epoch=0, process=22, consumer="c2", node="n2")
+
+
+def _deleted_late(s: Story, at: int) -> list[tuple[int, int]]:
+    """As `_deleted`, at n1, with the acknowledgement at that tick."""
+    log = sent(s)
+    s.poll(0, log, process=20)
+    _refused(s)
+    s.delete(2, process=40, invoked=at - 2, completed=at)
+    return log
+
+
+def _deleted_when_all_is_well(s: Story, log: list[tuple[int, int]]) -> None:
+    s.delete(3, process=43, invoked=KILLED + 9000, completed=KILLED + 9001)
+    s.poll(3, log[3:], log_start=3, epoch=2, process=23, consumer="c3")
+
+
+def acknowledged_by_who_died(s: Story) -> None:
+    """The next leader was there all the time, and has what was said to be deleted on every live replica."""
+    log = _deleted_late(s, KILLED - 1)
+    s.poll(0, log, epoch=1, process=21, consumer="c1", node="n2", invoked=KILLED + 500, completed=KILLED + 501)
+
+
+def below_the_low_watermark(s: Story) -> None:
+    """More was deleted on all of them than the request had asked for, and the answer said so."""
+    log = sent(s)
+    _refused(s)
+    s.delete(2, low=3, process=40)
+    s.poll(2, log[2:], log_start=2, epoch=1, process=21, node="n2")
+
+
+def killed_before_it_was_written(s: Story) -> None:
+    """Who leads again had no time to write it down."""
+    log = _deleted_late(s, KILLED - 1)
+    s.poll(2, log[2:], log_start=2, epoch=1, process=21, consumer="c1", node="n2")
+    s.poll(0, log, epoch=2, process=22, consumer="c2", invoked=KILLED + 5000, completed=KILLED + 5001)
+    _deleted_when_all_is_well(s, log)
+
+
+def not_alive_when_acknowledged(s: Story) -> None:
+    """It was asked of n2 while n1 was down: nobody waited for n1, which leads before it has heard of it."""
+    log = sent(s)
+    s.poll(0, log, process=20)
+    _refused(s)
+    s.delete(2, process=40, node="n2", invoked=KILLED + 1000, completed=KILLED + 1001)
+    s.poll(0, log, epoch=2, process=22, consumer="c2", invoked=KILLED + 5000, completed=KILLED + 5001)
+    _deleted_when_all_is_well(s, log)
+
+
+def files_changed_since(s: Story) -> None:
+    log = _deleted_late(s, CHANGED - 10_000)
+    s.poll(0, log, epoch=1, process=21, node="n3", invoked=CHANGED + 5000, completed=CHANGED + 5001)
+
+
+def deleted_after_files_changed(s: Story) -> None:
+    """Long after that: it excuses nothing."""
+    log = _deleted_late(s, CHANGED + 10_000)
+    s.poll(0, log, epoch=1, process=21, node="n3")
+
+
+def start_forgotten(s: Story) -> None:
+    """By a broker that nothing interrupted, two epochs later; nobody had acknowledged the deletion."""
+    log = sent(s)
+    _refused(s)
+    s.delete(1, process=42)
+    s.delete(2, outcome="info", error="timeout", process=40)
+    s.poll(2, log[2:], log_start=2, epoch=1, process=20, node="n2")
+    s.poll(2, log[2:], log_start=2, epoch=2, process=21, consumer="c1", node="n3")
+    s.list_offsets(1, timestamp=-2, epoch=3, process=22, node="n2")
 
 
 def low_watermark_below(s: Story) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.golden.black_parts import sent
+from tests.golden.limits import RETENTION_MS
 from tests.support.histories import Story
 
 
@@ -67,3 +68,36 @@ def nonmonotonic_bad(s: Story) -> None:
     log = sent(s)
     s.poll(0, log, process=20, reader="confluent")
     s.poll(1, log[1:], process=20, reader="confluent")
+
+
+def _jumped(s: Story, after_ms: int) -> None:
+    """A real client, subscribed, is given 0, and next what lies behind 1 and 2: by then these are so old. Another one
+    is given all that at once, and both were read before. The log begins at 3, as is told later.
+    """
+    log = sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, log[:1], process=22, consumer="c2", reader="confluent", group="g")
+    s.now += after_ms
+    s.send(5, 4, process=5)
+    s.poll(3, [log[3], (4, 5)], process=22, consumer="c2", reader="confluent", group="g")
+    s.poll(0, [log[0], log[3], (4, 5)], process=23, consumer="c3", reader="confluent", group="g")
+    s.now += RETENTION_MS
+    s.poll(3, [log[3], (4, 5)], log_start=3, process=21, consumer="c1")
+
+
+def jumped_to_the_start(s: Story) -> None:
+    _jumped(s, RETENTION_MS)
+
+
+def jumped_too_early(s: Story) -> None:
+    """They were not old enough."""
+    _jumped(s, RETENTION_MS - 100)
+
+
+def jumped_beyond_the_start(s: Story) -> None:
+    """No response of the run has a log start above what it passed over."""
+    log = sent(s)
+    s.poll(0, log, process=20)
+    s.now += RETENTION_MS
+    s.poll(0, [log[0], log[3]], process=23, consumer="c3", reader="confluent", group="g")
+    s.poll(1, log[1:], log_start=1, process=21, consumer="c1")

@@ -115,6 +115,21 @@ def lost_passed_over(s: Story) -> None:
     _start_told(s, RETENTION_MS)
 
 
+def lost_jumped_over(s: Story) -> None:
+    """A real client, whose position lay below the log's start, jumped there between two of its records."""
+    log = sent(s)
+    s.now += RETENTION_MS
+    s.poll(0, [log[0], *log[2:]], process=20, reader="confluent", group="g")
+    _start_told(s, 10)
+
+
+def lost_jumped_too_early(s: Story) -> None:
+    """It was not old enough when the client passed over it, but when the log's start was told."""
+    log = sent(s)
+    s.poll(0, [log[0], *log[2:]], process=20, reader="confluent", group="g")
+    _start_told(s, RETENTION_MS)
+
+
 def vanished_expired(s: Story) -> None:
     s.poll(0, sent(s), process=20)
     _start_told(s, RETENTION_MS)

@@ -13,6 +13,7 @@ from checkers.verdicts.verdict import CheckResult
 from tests.golden import make
 from tests.golden.applications import APPLICATIONS
 from tests.golden.black import BLACK_BOX
+from tests.golden.black_deletions import INTERRUPTIONS
 from tests.golden.compaction import COMPACTION
 from tests.golden.groups import GROUPS
 from tests.golden.limits import RETENTION_MS
@@ -59,6 +60,9 @@ COMPANY: dict[str, set[str]] = {
     "lost-write/bad-committed-later": {"hole"},
     "vanished-read/bad": {"hole"},
     "int-poll-skip/bad": {"hole"},
+    # In one poll, and between two; of another consumer, within one.
+    "poll-skip/bad-jumped": {"vanished-read"},
+    "vanished-read/bad-jumped": {"hole"},
     "torn-batch/bad-one-ack": {"hole"},
     "torn-batch/bad-hole": {"hole"},
     # Where it was, another one is.
@@ -83,7 +87,14 @@ Judged = dict[str, dict[str, CheckResult]]
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     cases = {f"{anomaly}-{case}": make.read(anomaly, case) for anomaly, case in NAMES}
     expiry = Expiry(age_ns=RETENTION_MS * TICK_NS, requested=True)
-    return judge_cases(spark, tmp_path_factory.mktemp("golden"), cases, expiry=expiry, transactions=True)
+    return judge_cases(
+        spark,
+        tmp_path_factory.mktemp("golden"),
+        cases,
+        expiry=expiry,
+        transactions=True,
+        interruptions=INTERRUPTIONS,
+    )
 
 
 @pytest.mark.parametrize(("anomaly", "case"), NAMES)
@@ -145,6 +156,12 @@ def test_golden_election_of_the_longest_log_is_counted_as_allowed(judged: Judged
     assert result.counts["allowed"] == 1
     assert [(row.kind, row.rule) for row in result.witnesses] == [("allowed", "longest-log")]
     assert "but had the longest log" in result.witnesses[0].detail
+
+
+@pytest.mark.parametrize("case", ["ok-unwritten", "ok-not-alive", "ok-files-changed"])
+def test_golden_deletion_that_a_broker_may_have_forgotten_is_counted_as_allowed(judged: Judged, case: str) -> None:
+    result = judged[f"deleted-records-{case}"]["deleted-records"]
+    assert [(row.kind, row.rule) for row in result.witnesses] == [("allowed", "shown")]
 
 
 @pytest.mark.parametrize(("case", "found"), [("bad-called-another", 2), ("bad-acks", 1)])

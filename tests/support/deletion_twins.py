@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from checkers.history.faults import Interruption
 from tests.support.twins import Op
 
 SETTLE_NS = 2_000_000_000
@@ -17,9 +18,37 @@ def _acked(ops: list[Op]) -> list[Op]:
     return [op for op in _deletions(ops) if op.outcome == "ok"]
 
 
-def _settled(op: Op, interruptions: list[tuple[int, int]]) -> bool:
+def _wire(op: Op) -> bool:
+    return bool(op.request.get("reader", "wire") == "wire")
+
+
+def _of(span: Interruption, node: str | None) -> bool:
+    return node is None or span.nodes is None or node in span.nodes
+
+
+def _until(span: Interruption, spans: list[Interruption]) -> int:
+    """Its end, or that of the last one that follows it, each within SETTLE_NS of another's."""
+    until, again = span.until_ns, True
+    while again:
+        reached = max([until, *(one.until_ns for one in spans if span.from_ns <= one.from_ns <= until + SETTLE_NS)])
+        until, again = reached, reached > until
+    return until
+
+
+def _settled(op: Op, node: str | None, spans: list[Interruption]) -> bool:
     done = op.invoked if op.done is None else op.done
-    return all(op.invoked > until + SETTLE_NS or done + SETTLE_NS < since for since, until in interruptions)
+    for span in spans:
+        if op.invoked - SETTLE_NS > _until(span, spans):
+            continue
+        if _of(span, node) and span.from_ns <= done + SETTLE_NS:
+            return False
+        if _of(span, op.request["node"]) and span.from_ns <= op.invoked:
+            return False
+    return True
+
+
+def _changed(node: str | None, after: int, by: int, spans: list[Interruption]) -> bool:
+    return any(span.forgets and _of(span, node) and after < span.from_ns <= by for span in spans)
 
 
 def _start(op: Op) -> int | None:
@@ -35,7 +64,8 @@ def _low(op: Op) -> int | None:
     """The least offset that a response shows to be there."""
     shown = [] if _start(op) is None else [_start(op) or 0]
     if op.outcome == "ok" and op.f == "poll":
-        shown += [op.request["position"], *(offset for offset, _, _ in op.records)]
+        shown += [offset for offset, _, _ in op.records]
+        shown += [op.request["position"]] if _wire(op) else []
     return min(shown, default=None)
 
 
@@ -43,17 +73,39 @@ def _epoch(op: Op) -> int:
     return int(op.request["leader_epoch"])
 
 
-def shown(ops: list[Op], interruptions: list[tuple[int, int]]) -> set[Any]:
-    """Reads that show what a settled deletion had deleted."""
-    return {
-        read.index
-        for read in ops
-        for deletion in _acked(ops)
-        if _settled(deletion, interruptions)
-        and (low := _low(read)) is not None
-        and (deletion.done or 0) < read.invoked
-        and low < deletion.request["before"]
-    }
+def shown(ops: list[Op], spans: list[Interruption]) -> set[Any]:
+    """Reads that show what a deletion, settled for who was asked, had deleted."""
+    found = set()
+    for read in ops:
+        low, node = _low(read), read.request["node"] if _wire(read) else None
+        for deletion in _acked(ops):
+            upto = max(deletion.request["before"], deletion.response["low_watermark"])
+            if low is None or low >= upto or (deletion.done or 0) >= read.invoked:
+                continue
+            if _settled(deletion, node, spans) and not _changed(node, deletion.invoked, read.done or 0, spans):
+                found.add(read.index)
+    return found
+
+
+def forgot(ops: list[Op], spans: list[Interruption]) -> set[Any]:
+    """Reads of a broker that show an offset below a log start that it had given."""
+    found = set()
+    for told in ops:
+        start, node = _start(told), told.request.get("node")
+        if start is None or not _wire(told):
+            continue
+        written = (told.done or 0) + SETTLE_NS
+        if any(_of(one, node) and one.from_ns <= written and told.invoked <= _until(one, spans) for one in spans):
+            continue
+        for later in ops:
+            low = _low(later)
+            if later.request["node"] != node or not _wire(later) or low is None or low >= start:
+                continue
+            if _epoch(later) == _epoch(told) or (told.done or 0) >= later.invoked:
+                continue
+            if not _changed(node, told.invoked, later.done or 0, spans):
+                found.add(later.index)
+    return found
 
 
 def back(ops: list[Op]) -> set[Any]:
@@ -84,8 +136,8 @@ def answers(ops: list[Op]) -> set[Any]:
     }
 
 
-def deleted_records(ops: list[Op], interruptions: list[tuple[int, int]]) -> set[Any]:
-    return shown(ops, interruptions) | back(ops) | answers(ops)
+def deleted_records(ops: list[Op], spans: list[Interruption]) -> set[Any]:
+    return shown(ops, spans) | forgot(ops, spans) | back(ops) | answers(ops)
 
 
 def lost_write(ops: list[Op]) -> set[Any]:
@@ -99,16 +151,33 @@ def lost_write(ops: list[Op]) -> set[Any]:
             if value in read:
                 continue
             offset = op.response["base_offset"] + nth
-            polls = [one for one in ops if one.f == "poll" and one.outcome == "ok"]
-            passed = any(one.request["position"] <= offset < one.response["next_position"] for one in polls)
-            if passed or _gone_unasked(ops, op, offset):
+            passing = [
+                one
+                for one in ops
+                if one.f == "poll"
+                and one.outcome == "ok"
+                and one.request["position"] <= offset < one.response["next_position"]
+            ]
+            jumped = [one for one in passing if _jumped(ops, one, offset)]
+            if len(passing) > len(jumped) or _gone_unasked(ops, op, offset, jumped):
                 lost.add(value)
     return lost
 
 
-def _gone_unasked(ops: list[Op], send: Op, offset: int) -> bool:
-    """A response named a log start above it, and nobody had asked for its deletion when the first one did."""
-    above = [op.done or 0 for op in ops if (_start(op) or 0) > offset and (op.done or 0) >= send.invoked]
+def _jumped(ops: list[Op], poll: Op, offset: int) -> bool:
+    """Whether a real client may have passed over it because the log began above it."""
+    landed = min((at for at, _, _ in poll.records if at > offset), default=None)
+    told = max((_start(one) or 0 for one in ops), default=0)
+    return not _wire(poll) and landed is not None and landed <= told
+
+
+def _gone_unasked(ops: list[Op], send: Op, offset: int, jumped: list[Op]) -> bool:
+    """A response named a log start above it, or a client jumped to one, and nobody had asked for its deletion by the
+    first of these.
+    """
+    above = [
+        op.done or 0 for op in ops if ((_start(op) or 0) > offset or op in jumped) and (op.done or 0) >= send.invoked
+    ]
     if not above:
         return False
     return not any(

@@ -24,6 +24,7 @@ from checkers.evidence.timeline import build_evidence
 from checkers.evidence.znodes import znode_tables
 from checkers.groups.families import of_groups
 from checkers.history import schema
+from checkers.history.faults import Interruption
 from checkers.history.load import load_history
 from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
@@ -112,7 +113,7 @@ def judge_cases(
     unclean: bool = False,
     expiry: Expiry | None = None,
     transactions: bool = False,
-    interruptions: Sequence[tuple[int, int]] = (),
+    interruptions: Sequence[Interruption] = (),
 ) -> dict[str, dict[str, CheckResult]]:
     """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers.
     interruptions: of brokers, in run time, of all cases.
@@ -139,7 +140,7 @@ def _rows(
     unclean: bool,
     expiry: Expiry | None,
     transactions: bool,
-    interruptions: Sequence[tuple[int, int]],
+    interruptions: Sequence[Interruption],
 ) -> list[Row]:
     lines = merged({topic: case.history for topic, case in cases.items()})
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from checkers.history.faults import Interruption
 from checkers.history.retention import Expiry
 from checkers.verdicts.verdict import CheckResult
 from tests.support import deletion_twins as twins
@@ -19,22 +20,33 @@ from tests.support.twins import operations
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2", "R9")]
 
-VALID, DAMAGED, STEPS = 8, 48, 60
-STOPPED = [(100_000 * TICK_NS, 101_000 * TICK_NS)]
-"""A broker is down; lives that begin late are about that time, the others long before."""
+VALID, DAMAGED, STEPS = 8, 80, 60
+STOPPED = [
+    Interruption(100_000 * TICK_NS, 101_000 * TICK_NS, frozenset({"n1"})),
+    Interruption(102_500 * TICK_NS, 103_000 * TICK_NS, frozenset({"n2"})),
+    Interruption(106_000 * TICK_NS, 106_100 * TICK_NS, frozenset({"n3"}), forgets=True),
+    Interruption(500_000 * TICK_NS, 500_500 * TICK_NS, None),
+]
+"""Brokers are down, the second within two seconds of the first; then files of one are changed. Lives that begin late
+are about that time, or about a cut of links, the others long before.
+"""
 
 Lines = list[dict[str, Any]]
 Judged = dict[str, dict[str, CheckResult]]
 
 
-def life(rng: Random, topic: str, *, late: bool = False) -> Story:
-    """One leader after the other, which all know what was deleted; what is asked for is answered after a while."""
+def life(rng: Random, topic: str, *, begins: int = 0) -> Story:
+    """One leader after the other, which all know what was deleted; what is asked for is answered after a while.
+
+    begins: in ticks; a life that begins late takes longer.
+    """
     story = Story(topic)
-    story.now = 98_500 if late else 0
+    story.now = begins
     log: list[int] = []
     start = epoch = 0
     for step in range(STEPS):
-        story.now += rng.randint(0, 90 if late else 5)
+        story.now += rng.randint(0, 400 if begins else 5)
+        leader = f"n{1 + epoch % 3}"
         what = rng.random()
         if what < 0.35 or len(log) < 3:
             values = [10 * step + nth + 1 for nth in range(rng.randint(1, 3))]
@@ -43,26 +55,27 @@ def life(rng: Random, topic: str, *, late: bool = False) -> Story:
         elif what < 0.60:
             at = rng.randint(start, len(log))
             some = [(offset, log[offset]) for offset in range(at, min(len(log), at + rng.randint(0, 4)))]
-            story.poll(at, some, hw=len(log), log_start=start, epoch=epoch, process=10, consumer="c10")
+            story.poll(at, some, hw=len(log), log_start=start, epoch=epoch, process=10, consumer="c10", node=leader)
         elif what < 0.70:
-            story.list_offsets(start, timestamp=-2, epoch=epoch, process=11)
-        elif what < 0.80:
+            story.list_offsets(start, timestamp=-2, epoch=epoch, process=11, node=leader)
+        elif what < 0.76:
             story.delete(1000, outcome="fail", error="OFFSET_OUT_OF_RANGE", process=12)
-        elif what < 0.95:
+        elif what < 0.89:
             before = rng.randint(0, len(log))
             start = max(start, before)
             if rng.random() < 0.7:
-                story.delete(before, low=start, process=12)
+                story.delete(before, low=start, process=12, node=leader)
             else:
-                story.delete(before, outcome="info", error="REQUEST_TIMED_OUT", process=12)
+                story.delete(before, outcome="info", error="REQUEST_TIMED_OUT", process=12, node=leader)
         else:
             epoch += 1
+    leader = f"n{1 + epoch % 3}"
     story.send(999, len(log), process=0)
     log.append(999)
     story.delete(1000, outcome="fail", error="OFFSET_OUT_OF_RANGE", process=12)
-    story.delete(start, process=12)
+    story.delete(start, process=12, node=leader)
     rest = [(offset, log[offset]) for offset in range(start, len(log))]
-    story.poll(start, rest, log_start=start, epoch=epoch, process=20, consumer="c20")
+    story.poll(start, rest, log_start=start, epoch=epoch, process=20, consumer="c20", node=leader)
     return story
 
 
@@ -117,6 +130,24 @@ def _deletion_refused(rng: Random, lines: Lines) -> None:
     line.update(type="fail", error="OFFSET_OUT_OF_RANGE")
 
 
+def _earlier_epoch_begins_later(rng: Random, lines: Lines) -> None:
+    """What nobody had deleted, told by a broker that leads again later."""
+    line = _of(rng, lines, "poll", lambda one: lines[one["invoke"]]["leader_epoch"] <= 2)
+    if line:
+        line["log_start"] += rng.randint(1, 40)
+
+
+def _real_client(rng: Random, lines: Lines) -> None:
+    """Whom it asked nobody knows."""
+    line = _of(rng, lines, "poll", lambda one: lines[one["invoke"]]["position"] > 0)
+    if line:
+        asked = lines[line["invoke"]]
+        asked.update(reader="confluent", leader_epoch=-1, client_position=asked["position"])
+        line["log_start"] = -1
+        for record in line["records"][:1]:
+            record["offset"] -= rng.randint(1, record["offset"] or 1)
+
+
 DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _start_falls,
     _start_rises,
@@ -126,17 +157,20 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _asked_for_more,
     _low_watermark_below,
     _deletion_refused,
+    _earlier_epoch_begins_later,
+    _real_client,
 )
 
 
 def _cases() -> dict[str, Case]:
     cases = {}
     for seed in range(VALID):
-        late = seed % 4 == 3
-        cases[f"valid{seed}"] = Case(life(Random(seed), f"valid{seed}", late=late).lines)
+        begins = (0, 0, 97_000, 492_000)[seed % 4]
+        cases[f"valid{seed}"] = Case(life(Random(seed), f"valid{seed}", begins=begins).lines)
     for seed in range(DAMAGED):
         rng = Random(2000 + seed)
-        lines = copy.deepcopy(life(rng, f"damaged{seed}", late=seed % 3 == 2).lines)
+        begins = (0, 97_000, 97_000, 492_000)[seed // len(DAMAGE) % 4]
+        lines = copy.deepcopy(life(rng, f"damaged{seed}", begins=begins).lines)
         DAMAGE[seed % len(DAMAGE)](rng, lines)
         cases[f"damaged{seed}"] = Case(lines)
     return cases
@@ -171,6 +205,8 @@ def test_damage_shows_every_rule_somewhere_and_an_interruption_excuses_some() ->
     every = [operations(case.history) for case in CASES.values()]
     assert any(twins.shown(ops, STOPPED) for ops in every)
     assert any(twins.shown(ops, []) and not twins.shown(ops, STOPPED) for ops in every)
+    assert any(twins.forgot(ops, STOPPED) for ops in every)
+    assert any(twins.forgot(ops, []) and not twins.forgot(ops, STOPPED) for ops in every)
     assert any(twins.back(ops) for ops in every)
     assert any(twins.answers(ops) for ops in every)
     assert any(twins.lost_write(ops) for ops in every)

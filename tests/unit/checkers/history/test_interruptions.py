@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkers.history.faults import FOR_EVER_NS, Fault, interruptions
+from checkers.history.faults import FOR_EVER_NS, Fault, Interruption, interruptions
 from tests.support.known_faults import effects_of
 
 pytestmark = pytest.mark.guarantee("R9")
@@ -14,13 +14,27 @@ def fault(kind: str, stop_ns: int | None = 90, began_ns: int | None = 40) -> Fau
     return Fault(1, kind, ("n1",), 50, stop_ns, True, "", began_ns=began_ns, effects=effects_of(kind))
 
 
-@pytest.mark.parametrize("kind", ["kill", "stop", "pause", "isolate", "halves", "one-way", "cut-zookeeper"])
+N1 = frozenset({"n1"})
+
+
+@pytest.mark.parametrize("kind", ["kill", "stop", "pause"])
 def test_broker_is_interrupted_from_the_first_attempt_until_its_end_was_seen(kind: str) -> None:
-    assert interruptions([fault(kind)]) == [(40, 90)]
+    assert interruptions([fault(kind)]) == [Interruption(40, 90, N1)]
+
+
+@pytest.mark.parametrize("kind", ["isolate", "halves", "one-way", "cut-zookeeper"])
+def test_cut_is_one_of_all_brokers(kind: str) -> None:
+    assert interruptions([fault(kind)]) == [Interruption(40, 90, None)]
 
 
 def test_fault_that_nobody_took_back_goes_on_and_an_older_line_begins_where_it_was_seen() -> None:
-    assert interruptions([fault("kill", None), fault("kill", began_ns=None)]) == [(40, FOR_EVER_NS), (50, 90)]
+    found = interruptions([fault("kill", None), fault("kill", began_ns=None)])
+    assert found == [Interruption(40, FOR_EVER_NS, N1), Interruption(50, 90, N1)]
+
+
+@pytest.mark.parametrize("kind", ["bitflip", "truncate-file", "remove-file"])
+def test_broker_forgets_what_it_wrote_where_files_were_changed(kind: str) -> None:
+    assert interruptions([fault(kind)]) == [Interruption(40, 90, N1, forgets=True)]
 
 
 @pytest.mark.parametrize("kind", ["clock-step", "clock-drift", "clock-strobe"])
@@ -28,6 +42,6 @@ def test_wrong_clock_interrupts_nobody(kind: str) -> None:
     assert interruptions([fault(kind)]) == []
 
 
-def test_effect_that_is_not_known_may_be_an_interruption() -> None:
+def test_effect_that_is_not_known_may_be_an_interruption_of_anybody() -> None:
     strange = Fault(1, "strange", ("n1",), 50, 90, True, "", effects=frozenset({"warms-the-room"}))
-    assert interruptions([strange]) == [(50, 90)]
+    assert interruptions([strange]) == [Interruption(50, 90, None, forgets=True)]

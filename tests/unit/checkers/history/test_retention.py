@@ -12,10 +12,12 @@ from checkers.history.load import span_of
 from checkers.history.retention import (
     DEFAULT_MS,
     SLACK_NS,
+    START_WRITTEN_NS,
     TOMBSTONES_MS,
     Expiry,
     Retention,
     retention_of,
+    start_written_ns,
     tombstones_kept_ms,
 )
 
@@ -126,3 +128,19 @@ def test_tombstones_stay_as_long_as_the_topic_says_or_else_the_brokers(
 def test_request_can_have_deleted_what_retention_cannot() -> None:
     assert Retention(None, None).expiry(**RUN, requested=True) == Expiry(None, None, 200, requested=True)
     assert Retention(59_000).expiry(**RUN, requested=True) == Expiry(59_000_000_000 - SLACK_NS, None, 200, True)
+
+
+@pytest.mark.parametrize(
+    ("system", "brokers", "beside_ms"),
+    [
+        ("highwater", [{"log.flush.start.offset.checkpoint.interval.ms": "90000"}], 0),
+        ("kafka", [], 60_000),
+        ("kafka", [{"log.flush.start.offset.checkpoint.interval.ms": "1000"}], 1000),
+        ("kafka", [{"log.flush.start.offset.checkpoint.interval.ms": "1000"}, {}], 60_000),
+        ("of-another-package", [{}], 60_000),
+    ],
+)
+def test_log_start_is_written_down_at_the_longest_interval_of_any_broker(
+    system: str, brokers: list[dict[str, object]], beside_ms: int
+) -> None:
+    assert start_written_ns(system, brokers) == START_WRITTEN_NS + beside_ms * 1_000_000

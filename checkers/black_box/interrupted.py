@@ -1,0 +1,42 @@
+"""Whom of the brokers something interrupted, as columns: who may not know of something, or may have forgotten it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from checkers.history.faults import Interruption
+
+SETTLE_NS = 2_000_000_000
+"""For how long after the end of an interruption a broker may not be known to be back."""
+
+ANYBODY = "*"
+"""In place of a broker's node, where nobody knows which it was."""
+
+
+def joined(spans: Sequence[Interruption]) -> list[Interruption]:
+    """By their begin, each lasting until nothing follows within SETTLE_NS."""
+    groups: list[list[Interruption]] = []
+    until_ns = 0
+    for span in sorted(spans, key=lambda one: one.from_ns):
+        if not groups or span.from_ns > until_ns + SETTLE_NS:
+            groups.append([])
+            until_ns = 0
+        groups[-1].append(span)
+        until_ns = max(until_ns, span.until_ns)
+    return [replace(span, until_ns=max(one.until_ns for one in group)) for group in groups for span in group]
+
+
+def touches(span: Interruption, node: Column) -> Column:
+    """Whether it was one of this broker; of one that nobody knows it may have been."""
+    return F.lit(True) if span.nodes is None else node.isin(ANYBODY, *sorted(span.nodes))
+
+
+def changes(spans: Sequence[Interruption], node: Column, at_ns: Column) -> Column:
+    """How often files of a broker had been changed by then."""
+    begun = [(touches(span, node) & (at_ns >= span.from_ns)).cast("int") for span in spans if span.forgets]
+    return reduce(Column.__add__, begun, F.lit(0))
