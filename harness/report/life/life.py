@@ -7,9 +7,9 @@ not record is said (`missing`), never taken for what did not happen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.report import background
@@ -51,15 +51,15 @@ def life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: Ma
     topic, number = _place(p, offset)
     nodes = broker_names(run)
     holdings = tuple(holding(files, node, p, offset) for node in nodes.values())
-    values = {one.value for one in holdings if one.value is not None} | _values_at(files, topic, number, offset)
-    operations = _operations(files, topic, number, offset, values)
+    told = _told(files, topic, number, offset, {one.value for one in holdings if one.value is not None})
+    values = told.values
     replicas, missing = _replicas(files, run, nodes, p, offset)
     steps = [step for replica in replicas for step in replica.steps]
     about = Subject(p, offset, min(values) if len(values) == 1 else None, names)
-    for pair in operations:
+    for pair in told.operations:
         steps += of_operation(pair, about)
     if steps:
-        steps += _surroundings(steps, replicas, _faults(files))
+        steps += _surroundings(steps, replicas, told.faults)
     if not values and not steps:
         missing.append(f"Nothing that was recorded stood at offset {offset} of {p}.")
     said = listed(value_name(value, names) for value in sorted(values)) or "no record that is known"
@@ -83,42 +83,58 @@ def _place(p: str, offset: int) -> tuple[str, int]:
     return topic, int(number)
 
 
-def _values_at(files: RunFiles, topic: str, number: int, offset: int) -> set[int]:
-    """What clients were told to be at that offset: by acknowledgements and by polls."""
-    sent: dict[object, list[Any]] = {}
-    found: set[int] = set()
-    for line in _of_partition(files, topic, number):
-        if line.get("f") == "send":
-            if line.get("type") == "invoke":
-                sent[line.get("index")] = list(line.get("values") or ())
-                continue
-            values, base = sent.pop(line.get("invoke"), []), line.get("base_offset")
-            if isinstance(base, int) and base <= offset < base + len(values):
-                found.add(int(values[offset - base]))
-        for record in line.get("records") or ():
-            if record.get("offset") == offset and isinstance(record.get("value"), int):
-                found.add(record["value"])
-    return found
+@dataclass(slots=True)
+class _Told:
+    """What the history says. values: what stood at the offset; operations: (invocation, completion or nothing) of each
+    send of one of them, and of each poll that covered the offset; faults: as results.json has them.
+    """
+
+    values: set[int]
+    operations: list[list[Line]] = field(default_factory=list)
+    faults: list[Line] = field(default_factory=list)
 
 
-def _of_partition(files: RunFiles, topic: str, number: int) -> Iterator[Line]:
-    for line in files.history(re.compile(rb'"partition": ?%d\b' % number)):
-        if line.get("topic") == topic and line.get("partition") == number:
-            yield line
+def _told(files: RunFiles, topic: str, number: int, offset: int, known: AbstractSet[int]) -> _Told:
+    """One pass over the history. known: values that stand there by the files.
+
+    Where clients were told of other values, whose sends may have gone by, there is another.
+    """
+    told = _pass(files, topic, number, offset, known)
+    return told if told.values <= known else _pass(files, topic, number, offset, told.values)
 
 
-def _operations(files: RunFiles, topic: str, number: int, offset: int, values: AbstractSet[int]) -> list[list[Line]]:
-    """(invocation, completion or nothing) of each send of one of the values, and each poll that covered the offset."""
+def _pass(files: RunFiles, topic: str, number: int, offset: int, known: AbstractSet[int]) -> _Told:
+    told = _Told(set(known))
     begun: dict[object, Line] = {}
-    found: list[list[Line]] = []
-    for line in _of_partition(files, topic, number):
-        if line.get("type") == "invoke":
-            begun[line.get("index")] = line
+    faults: dict[object, Line] = {}
+    for line in files.history(re.compile(rb'"partition": ?%d\b|"kind": ?"nemesis"' % number)):
+        if line.get("kind") == "nemesis":
+            _take_fault(faults, line)
+        elif line.get("topic") != topic or line.get("partition") != number:
             continue
-        invocation = begun.pop(line.get("invoke"), None)
-        if invocation is not None and _about(invocation, line, offset, values):
-            found.append([invocation, line])
-    return found + [[line] for line in begun.values() if _about(line, {}, offset, values)]
+        elif line.get("type") == "invoke":
+            begun[line.get("index")] = line
+        else:
+            invocation = begun.pop(line.get("invoke"), None)
+            told.values |= _values_at(invocation or {}, line, offset)
+            if invocation is not None and _about(invocation, line, offset, told.values):
+                told.operations.append([invocation, line])
+    told.operations += [[line] for line in begun.values() if _about(line, {}, offset, told.values)]
+    told.faults += faults.values()
+    return told
+
+
+def _values_at(invocation: Line, completion: Line, offset: int) -> set[int]:
+    """What a client was told to be at that offset: by an acknowledgement or by a poll."""
+    found: set[int] = set()
+    if completion.get("f") == "send":
+        values, base = list(invocation.get("values") or ()), completion.get("base_offset")
+        if isinstance(base, int) and base <= offset < base + len(values):
+            found.add(int(values[offset - base]))
+    for record in completion.get("records") or ():
+        if record.get("offset") == offset and isinstance(record.get("value"), int):
+            found.add(record["value"])
+    return found
 
 
 def _about(invocation: Line, completion: Line, offset: int, values: AbstractSet[int]) -> bool:
@@ -134,16 +150,12 @@ def _about(invocation: Line, completion: Line, offset: int, values: AbstractSet[
     return isinstance(first, int) and isinstance(following, int) and first <= offset < following
 
 
-def _faults(files: RunFiles) -> list[Line]:
-    """As results.json has them."""
-    found: dict[object, Line] = {}
-    for line in files.history(re.compile(rb'"kind": ?"nemesis"')):
-        number = line.get("fault_id")
-        if line.get("f") == "start" and isinstance(line.get("time_ns"), int):
-            found[number] = line | {"start_ns": line["time_ns"], "fault": str(line.get("fault"))}
-        elif line.get("f") == "stop" and number in found:
-            found[number]["stop_ns"] = line.get("time_ns")
-    return list(found.values())
+def _take_fault(found: dict[object, Line], line: Line) -> None:
+    number = line.get("fault_id")
+    if line.get("f") == "start" and isinstance(line.get("time_ns"), int):
+        found[number] = line | {"start_ns": line["time_ns"], "fault": str(line.get("fault"))}
+    elif line.get("f") == "stop" and number in found:
+        found[number]["stop_ns"] = line.get("time_ns")
 
 
 def _replicas(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import BinaryIO
 
 import pytest
 
@@ -72,6 +74,31 @@ def test_life_of_every_record_is_what_the_model_did(model: ModelCluster, run: Pa
             ]
             assert sum("returned offsets" in step.text for step in found.steps) == len(reads)
     assert cut, "a record that only a killed leader had was cut"
+
+
+def test_history_is_read_through_once_unless_it_tells_of_more_than_the_files_hold(
+    model: ModelCluster, run: Path
+) -> None:
+    below = RunFiles.below(run)
+    read: list[tuple[str, ...]] = []
+
+    def opened(parts: Sequence[str]) -> BinaryIO:
+        read.append(tuple(parts))
+        return below.open(parts)
+
+    described = json.loads((run / "run.json").read_text())
+    p = model.partitions[0]
+    for offset, (_, value) in enumerate(p.logs[p.leader]):
+        read.clear()
+        found = life(RunFiles(opened, below.names), described, p.name, offset, {})
+        assert found == told(run, p.name, offset)
+        assert read.count(("history.jsonl",)) == (1 if found.values == (value,) else 2), found.values
+    without_files = RunFiles(opened, lambda parts: [])
+    read.clear()
+    found = life(without_files, described, p.name, 0, {})
+    assert found.values == (p.logs[p.leader][0][1],)
+    assert found.steps == told(run, p.name, 0).steps
+    assert read.count(("history.jsonl",)) == 2
 
 
 def test_place_at_which_nothing_stood_says_so(model: ModelCluster, run: Path) -> None:
