@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
 
-def environment(package: str) -> Environment:
-    """Of the templates in `<package>/templates`."""
+def environment(*packages: str) -> Environment:
+    """Of the templates in `<package>/templates`; of two with one name, the earlier package's."""
     return Environment(
-        loader=PackageLoader(package, "templates"),
+        loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=select_autoescape(["html", "svg"]),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -21,7 +21,7 @@ from harness.serve.guard import Guard
 from harness.serve.index import Index
 from harness.serve.live_page import LivePage
 from harness.serve.night_pages import NightPages
-from harness.serve.query import parse, select
+from harness.serve.query import page_of, parse, select
 from harness.serve.record_page import RecordPage
 from harness.serve.run_pages import RunPages, path_of
 from harness.serve.summary import STATES, Summary
@@ -69,7 +69,7 @@ class Pages:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._environment = environment("harness.serve")
+        self._environment = environment("harness.serve", "harness.nightly")
         self._environment.filters |= {"when": _when, "duration": _duration, "ms": _ms, "below": _below}
 
     def runs(self, request: Request) -> Response:
@@ -79,8 +79,8 @@ class Pages:
         checkers = sorted({name for run in everything for name in run.found})
         shown = select(everything, query)
         return self.page(
-            "runs.html", runs=shown, total=len(everything), query=query, columns=_COLUMNS, states=STATES,
-            checkers=checkers,
+            "runs.html", page=page_of(shown, query), total=len(everything), query=query, columns=_COLUMNS,
+            states=STATES, checkers=checkers,
         )  # fmt: skip
 
     def style(self, _request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Which runs of the list are wanted, and in which order: the query string of the index.
+"""Which runs of the list are wanted, in which order, and which part of them: the query string of the index.
 
 Pure. Decides what a filter means; a value that makes no sense finds nothing. Must not know where runs are kept.
 """
@@ -22,11 +22,15 @@ _KEYS: Mapping[str, Callable[[Summary], Any]] = {
 }
 
 
+PAGE = 100
+"""Runs that are shown at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """Each as typed; empty: any. name: a part of it; seed: exactly; checker: one that says invalid; q: words anywhere.
 
-    sort: of _KEYS. order: `up`, or `down`.
+    sort: of _KEYS. order: `up`, or `down`. page: a whole number from 1.
     """
 
     verdict: str = ""
@@ -36,16 +40,18 @@ class Query:
     q: str = ""
     sort: str = "when"
     order: str = "down"
+    page: str = "1"
 
-    def link(self, **changes: str) -> str:
+    def link(self, **changes: object) -> str:
         """The query string with some values changed, without those that say nothing."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)} | changes
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {name: str(value) for name, value in changes.items()}
         return "?" + urlencode({key: value for key, value in values.items() if value != _DEFAULTS[key]})
 
     def link_sorted(self, by: str) -> str:
-        """The same list sorted by another column, or by the same the other way round."""
+        """The same list sorted by another column, or by the same the other way round, from its beginning."""
         down = self.order == "up" if by == self.sort else by == "when"
-        return self.link(sort=by, order="down" if down else "up")
+        return self.link(sort=by, order="down" if down else "up", page=1)
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Query)}
@@ -58,6 +64,9 @@ def parse(values: Mapping[str, str]) -> Query:
         known.pop("sort", None)
     if known.get("order") not in ("up", "down"):
         known.pop("order", None)
+    page = known.pop("page", "")
+    if page.isascii() and page.isdigit() and len(page) < 10 and int(page) > 0:
+        known["page"] = str(int(page))
     return Query(**known)
 
 
@@ -67,6 +76,34 @@ def select(runs: Iterable[Summary], query: Query) -> list[Summary]:
     key = _KEYS[query.sort]
     known = [run for run in wanted if key(run) is not None]
     return sorted(known, key=key, reverse=query.order == "down") + [run for run in wanted if key(run) is None]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some runs of those that are wanted. found: how many are; number, last: of this page and of the last, from 1."""
+
+    runs: list[Summary]
+    found: int
+    number: int
+    last: int
+
+    @property
+    def first(self) -> int:
+        """The number of its first run among those that are wanted, from 1."""
+        return (self.number - 1) * PAGE + 1
+
+    @property
+    def near(self) -> list[int]:
+        """Numbers of pages to go to: the first, the last, and those around this one."""
+        around = range(self.number - 2, self.number + 3)
+        return sorted({1, self.last, *(number for number in around if 1 <= number <= self.last)})
+
+
+def page_of(runs: list[Summary], query: Query) -> Page:
+    """The part that is asked for; the last one where there are not so many."""
+    last = max(1, -(-len(runs) // PAGE))
+    number = min(int(query.page), last)
+    return Page(runs[(number - 1) * PAGE : number * PAGE], len(runs), number, last)
 
 
 def _matches(run: Summary, query: Query) -> bool:

@@ -61,10 +61,26 @@ def test_screen_reader_hears_what_each_part_is(tmp_path: Path) -> None:
         assert unnamed == []
 
 
-def test_thousand_runs_are_shown(tmp_path: Path) -> None:
+def test_thousand_runs_are_shown_in_pages_that_keep_the_filters(tmp_path: Path) -> None:
     store = tmp_path / "store"
     for number in range(1_000):
         write_run(store, f"run{number % 10}", f"20260101T000000.{number:03}Z", seed=number)
     with served(store) as server, browser(tmp_path / "profile") as tab:
         tab.show(server.address)
-        assert tab.evaluate("document.querySelectorAll('tbody tr').length") == 1_000
+        assert tab.evaluate("document.querySelectorAll('tbody tr').length") == 100
+        spoken = tab.spoken()
+        assert ("navigation", "Pages of the list") in spoken
+        assert [name for role, name in spoken if role == "link" and name.startswith("Page ")] == [
+            f"Page {number} of 10" for number in (1, 2, 3, 10)
+        ]
+        # By the keyboard: filtered first, and the page after it keeps the filter.
+        _tab_to(tab, "q")
+        tab.type("run1 run")
+        tab.press("Enter")
+        tab.until("document.getElementById('count')?.textContent == '100 of 1000 runs'")
+        tab.show(server.address + "?name=run")
+        _tab_to(tab, "Next page", most=200)
+        tab.press("Enter")
+        tab.until("document.getElementById('count')?.textContent == '1000 of 1000 runs, 101 to 200 here'")
+        assert tab.evaluate("document.querySelector('[aria-current=page]').textContent") == "2"
+        assert tab.evaluate("document.querySelector('input[name=name]').value") == "run"
