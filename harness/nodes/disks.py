@@ -3,8 +3,10 @@
 Decides how such a disk is made, cut off and given back. Must not know why, or what lies on it. The cut is the file
 system's own shutdown without a flush of its log (FS_IOC_SHUTDOWN, as xfstests use it): from then on every access fails,
 and the image holds what the block device had been given, none of what was in the page cache or in an uncommitted
-transaction of the journal. What comes back is a copy of that image, mounted as after a restart. Mounts are made in the
-sandbox of a run only: the kernel takes them away with it.
+transaction of the journal. What comes back is a copy of that image, mounted as after a restart. Nothing of it outlives
+the run: mounts of local nodes and of the harness's own sshd nodes go with the run's sandbox, those of a container with
+the container, and those on given hosts are taken away with the run's folder (`detach_below`), by heal too; the kernel
+then gives the loop device back.
 """
 
 from __future__ import annotations
@@ -14,16 +16,39 @@ from pathlib import PurePosixPath
 from harness.nodes.base import CommandFailed, Node
 
 _SIZE = "512M"
-_PROBE = r"""
-[ -e /run/highwater-sandbox.json ] || { echo "a mount must not outlive the run: on local nodes only"; exit; }
+_TRIES = 3
+# A container's /dev is its own: it has no loop devices until somebody makes their files there.
+_LOOPS = r"""
+loops() {
+    [ -e /.dockerenv ] || [ -e /run/.containerenv ] || return 0
+    [ -e /dev/loop-control ] || mknod -m 600 /dev/loop-control c 10 237
+    n=0
+    while [ "$n" -lt 256 ]; do
+        [ -e "/dev/loop$n" ] || mknod -m 600 "/dev/loop$n" b 7 "$n"
+        n=$((n + 1))
+    done
+}
+"""
+_PROBE = (
+    _LOOPS
+    + r"""
 read -r _ outside _ < /proc/self/uid_map
 [ "$(id -u)" = 0 ] && [ "$outside" = 0 ] || { echo "to mount a disk image needs root"; exit; }
+can=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
+[ $((0x${can#????????} >> 21 & 1)) = 1 ] || { echo "to mount a disk image needs CAP_SYS_ADMIN"; exit; }
 command -v mkfs.ext4 > /dev/null || { echo "mkfs.ext4 is not installed (apt-get install e2fsprogs)"; exit; }
-[ -e /dev/loop-control ] || echo "there is no /dev/loop-control: no loop devices to mount an image on"
+loops 2> /dev/null
+[ -e /dev/loop-control ] || modprobe loop 2> /dev/null
+[ -e /dev/loop-control ] || { echo "there is no /dev/loop-control: no loop devices to mount an image on"; exit; }
+error=$(losetup -f 2>&1 > /dev/null) || echo "no loop device can be had to mount an image on: $error"
 """
+)
 # mkfs makes a folder lost+found, which is no partition's; its removal is to survive a cut.
-_ATTACH = r"""
+_ATTACH = (
+    _LOOPS
+    + r"""
 set -e
+loops
 mkdir -p "$2" "$(dirname "$1")"
 truncate -s "$3" "$1"
 mkfs.ext4 -q -F "$1"
@@ -31,6 +56,7 @@ mount -o loop,noatime "$1" "$2"
 rmdir "$2/lost+found"
 sync -f "$2"
 """
+)
 _SHUT_DOWN = """
 import fcntl, os, struct, sys
 folder = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY)
@@ -53,6 +79,11 @@ mount -o loop,noatime "$1" "$2"
 _DETACH = r"""
 if mountpoint -q "$2"; then umount -l "$2"; fi
 rm -f "$1" "$1.cut"
+"""
+_DETACH_BELOW = r"""
+while read -r _ where _; do
+    case $where in "$1"/*) echo "$where" ;; esac
+done < /proc/self/mounts | sort -r | while read -r where; do umount -l "$where"; done
 """
 _BYTES = (
     r'find "$1" -type f -name "*.log" -exec stat -c %s {} + | { s=0; while read -r n; do s=$((s + n)); done; echo $s; }'
@@ -89,9 +120,18 @@ def detach(node: Node, folder: str) -> None:
     _script(node, _DETACH, _image(node), folder)
 
 
+def detach_below(node: Node, folder: str) -> None:
+    """Take all disks away that are mounted below a folder, so that it can be removed. Raises CommandFailed."""
+    _script(node, _DETACH_BELOW, folder)
+
+
 def log_bytes(node: Node, folder: str) -> int:
-    """The size of all segment files together."""
-    return int(_script(node, _BYTES, folder))
+    """The size of all segment files together. Raises CommandFailed."""
+    for _ in range(_TRIES):
+        # An engine under load may lose what a command printed, though it says that it ended well.
+        if said := _script(node, _BYTES, folder).strip():
+            return int(said)
+    raise CommandFailed(f"node {node.name}: its disk: no size was printed")
 
 
 def _image(node: Node) -> str:

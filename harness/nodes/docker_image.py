@@ -41,6 +41,8 @@ _PACKAGES = (
     "iputils-ping",
     "procps",
     "util-linux",
+    "mount",
+    "e2fsprogs",
 )
 _MIRRORS = {"debian": "http://deb.debian.org/debian", "ubuntu": "http://archive.ubuntu.com/ubuntu"}
 _DEFAULT_SUITE = "bookworm"

@@ -34,6 +34,13 @@ from harness.nodes.topology import PREFIX_LENGTH, Place, places
 LABEL = "highwater.run"
 ROOT = "/var/lib/highwater"
 _NETWORKS = [f"10.77.{i}" for i in range(64)]
+_PLAIN: Mapping[str, list[str]] = {"cap_add": ["NET_ADMIN", "SYS_PTRACE"]}
+# Docker's profile of AppArmor forbids mounts to whoever may make them; 7 are the loop devices, 10:237 gives them out.
+_MOUNTING: Mapping[str, list[str]] = {
+    "cap_add": [*_PLAIN["cap_add"], "SYS_ADMIN"],
+    "security_opt": ["apparmor=unconfined"],
+    "device_cgroup_rules": ["b 7:* rwm", "c 10:237 rwm"],
+}
 # A shell as pid 1 reaps orphans while it waits for its own child.
 _PID_1 = ["sh", "-c", "while :; do sleep 3600 & wait $!; done"]
 
@@ -126,8 +133,10 @@ class DockerNode(PosixNode):
 class DockerNodeSet:
     """Nodes as containers of the engine that responds, or of one that the harness starts in its sandbox."""
 
-    def __init__(self, brokers: int, zookeepers: int, run_dir: Path, source: Path) -> None:
+    def __init__(self, brokers: int, zookeepers: int, run_dir: Path, source: Path, *, mounts: bool = False) -> None:
+        """mounts: whether a node may mount disk images, for which its container gets more rights over the machine."""
         self._counts = (brokers, zookeepers)
+        self._rights = _MOUNTING if mounts else _PLAIN
         self._folder = run_dir / "nodes"
         self._payload = Payload(source, self._folder / "payload")
         self._image = NodeImage()
@@ -200,7 +209,7 @@ class DockerNodeSet:
 
     def _set_up(self, node: DockerNode) -> None:
         endpoint = self._client.api.create_endpoint_config(ipv4_address=node.address)
-        host = self._client.api.create_host_config(cap_add=["NET_ADMIN", "SYS_PTRACE"], network_mode=self._network.name)
+        host = self._client.api.create_host_config(network_mode=self._network.name, **self._rights)
         with _errors(node.name):
             made = self._client.api.create_container(
                 self._image.tag,

@@ -67,12 +67,14 @@ def make_nodes(
     source: Path,
     hosts: Sequence[HostEntry] = (),
     known_hosts: Path | None = None,
+    mounts: bool = False,
 ) -> NodeSet:
     """The nodes n1 … and zk1 …, not yet opened.
 
     run_dir: the run's own folder, exists. source: a package `broker` in it, if there is one, is copied to every node.
     hosts, known_hosts: as in the run file's [nodes], for kind ssh; without hosts the harness makes its own sshd nodes.
-    ValueError names a value that is wrong.
+    mounts: whether nodes are to mount disk images (`disks`), which containers may not otherwise. ValueError names a
+    value that is wrong.
     """
     wanted = places(brokers, zookeepers)
     if kind == "local":
@@ -89,5 +91,5 @@ def make_nodes(
     if kind == "docker":
         from harness.nodes.docker_nodes import DockerNodeSet
 
-        return DockerNodeSet(brokers, zookeepers, run_dir.resolve(), source.resolve())
+        return DockerNodeSet(brokers, zookeepers, run_dir.resolve(), source.resolve(), mounts=mounts)
     raise ValueError(f"nodes.kind = {kind!r}: must be one of {', '.join(KINDS)}")

@@ -48,6 +48,7 @@ done
 _PID = _LIBRARY + 'alive "$1" && echo "$pid"\n'
 _SIGNAL = _LIBRARY + 'if alive "$1"; then kill -"$2" "$pid"; else exit 11; fi\n'
 
+_TRIES = 3
 CLEAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -103,8 +104,14 @@ class PosixNode(ABC):
 
     def pid(self, name: str) -> int | None:
         """The daemon's pid as seen from `run`, or None."""
-        done = self._script(_PID, self._pid_file(name))
-        return int(done.stdout) if done.returncode == 0 else None
+        for _ in range(_TRIES):
+            done = self._script(_PID, self._pid_file(name))
+            if done.returncode != 0:
+                return None
+            # A Docker engine under load may lose what a command printed, though it says that it ended well.
+            if said := done.stdout.strip():
+                return int(said)
+        raise CommandFailed(f"node {self.name}: no pid of {name} was printed")
 
     def signal(self, name: str, signal_number: int) -> None:
         """Signal a daemon; CommandFailed when it is not running."""

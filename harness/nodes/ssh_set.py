@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
-from harness.nodes import firewall
+from harness.nodes import disks, firewall
 from harness.nodes.base import Node
 from harness.nodes.manifest import Manifest
 from harness.nodes.payload import Payload
@@ -145,11 +145,12 @@ class OwnSshNodeSet(SshNodeSet):
 
 
 def clean(node: SshNode) -> None:
-    """Remove everything of a run from a node: daemons, firewall rules, its folder. Used by `close` and by heal."""
+    """Remove all of a run from a node: daemons, firewall rules, disks, its folder. Used by `close` and by heal."""
     if node.exists(node.root):
         node.kill_daemons()
     if firewall.probe(node) is None:
         firewall.heal(node)
+    disks.detach_below(node, node.root)
     # The run's folder goes with its last node; another node of the same machine may still use it.
     node.run(["rm", "-rf", node.root], timeout_s=120.0)
     run_folder = node.root.rpartition("/")[0]

@@ -57,6 +57,7 @@ def _open_nodes(plan: Plan, recording: Recording) -> Iterator[NodeSet]:
         source=system_kind(plan.system.kind).source(plan),
         hosts=plan.nodes.hosts,
         known_hosts=None if known is None else Path(known).expanduser(),
+        mounts=plan.cuts_power,
     )
     try:
         nodes.open()

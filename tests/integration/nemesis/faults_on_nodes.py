@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -68,7 +67,7 @@ class View(BareView):
         assert node.faketime_library is not None
         if not node.exists(control):
             node.write_text(control, RIGHT)
-        argv = (sys.executable, "-c", _DAEMON, node.address, str(PORT), self.event_log(node.name))
+        argv = (node.python, "-c", _DAEMON, node.address, str(PORT), self.event_log(node.name))
         env = faketime_environment(node.faketime_library, control)
         node.start(DaemonSpec(self.daemon(node.name), argv, env))
         assert until(lambda: answers(node), 10.0), f"{node.name}'s daemon does not answer"
@@ -87,7 +86,8 @@ def answers(node: Node) -> bool:
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
     root = Path(__file__).resolve().parents[3]
-    nodes = make_nodes(os.environ.get("FAULTS_ON", "local"), 3, 1, run_dir=tmp_path_factory.mktemp("run"), source=root)
+    kind = os.environ.get("FAULTS_ON", "local")
+    nodes = make_nodes(kind, 3, 1, run_dir=tmp_path_factory.mktemp("run"), source=root, mounts=True)
     nodes.open()
     try:
         made = View([nodes.nodes[f"n{i}"] for i in (1, 2, 3)], [nodes.nodes["zk1"]])
@@ -259,6 +259,11 @@ os.write(file, b", not synced")
 """
 
 
+def _left(node: Node, path: str) -> str:
+    """What is in the file, without zeros at its end: the journal may have committed its length, which takes 5 s."""
+    return node.read_text(path).rstrip("\0")
+
+
 @pytest.fixture
 def on_disks(view: View) -> Iterator[View]:
     places = [(node, view.data_folder(node.name)) for node in view.broker_nodes]
@@ -279,9 +284,9 @@ def test_power_failure_of_all_costs_each_what_it_had_not_synced(on_disks: View, 
         assert node.read_text(path) == "synced, not synced"
     fault_id, seen = apply(in_force, "power-failure", "all")
     assert seen.seen, seen.text
-    assert "n2: segments of 18 bytes, after the cut of 6" in seen.text
+    assert "n2: segments of 18 bytes, after the cut of" in seen.text
     assert not any(answers(node) for node in on_disks.broker_nodes)
-    assert {on_disks.node(name).read_text(path) for name, path in paths.items()} == {"synced"}
+    assert {_left(on_disks.node(name), path) for name, path in paths.items()} == {"synced"}
     assert revert(in_force, fault_id).seen
     assert all(on_disks.node(name).pid(BROKER) not in (None, before[name]) for name in paths)
 
@@ -292,7 +297,7 @@ def test_power_failure_of_one_node_costs_that_one_alone(on_disks: View, in_force
     fault_id, seen = apply(in_force, "power-failure-unsynced", "n3")
     assert seen.seen, seen.text
     assert revert(in_force, fault_id).seen
-    left = [node.read_text(f"{on_disks.data_folder(node.name)}/00.log") for node in on_disks.broker_nodes]
+    left = [_left(node, f"{on_disks.data_folder(node.name)}/00.log") for node in on_disks.broker_nodes]
     assert left == ["synced, not synced", "synced, not synced", "synced"]
 
 
@@ -303,7 +308,7 @@ def test_power_comes_back_where_a_file_stays_open_for_a_moment(on_disks: View, i
     node.run(["sh", "-c", 'exec 3< "$1"; sleep 0.5 > /dev/null 2>&1 &', "sh", path])
     _, seen = apply(in_force, "power-failure-unsynced", "n3")
     assert seen.seen, seen.text
-    assert node.read_text(path) == "synced"
+    assert _left(node, path) == "synced"
 
 
 def test_power_of_a_node_without_a_disk_of_its_own_does_not_fail(view: View, in_force: ActiveFaults) -> None:

@@ -11,8 +11,11 @@ import pytest
 
 from harness.commands.doctor import State
 from harness.commands.faults import fault_rows
+from harness.nodes.docker_engine import can_start
+from harness.nodes.docker_image import NodeImage
 from harness.nodes.sandbox import probe, sandbox_command
 from nemesis.catalogue import load_catalogue
+from nemesis.waiting import until
 
 pytestmark = pytest.mark.guarantee("H5")
 
@@ -41,7 +44,25 @@ def test_faults_on_local_nodes_are_seen_and_taken_back() -> None:
 
 @pytest.mark.ssh
 def test_faults_on_ssh_nodes_one_of_each_family_is_seen_and_taken_back() -> None:
-    run_inside("ssh", "-k", "kill_is_seen or pause_is_seen or isolate_cuts or clock_step")
+    run_inside("ssh", "-k", "kill_is_seen or pause_is_seen or isolate_cuts or clock_step or power")
+
+
+@pytest.mark.docker
+def test_power_of_containers_fails_as_that_of_other_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert can_start() is None
+    # As `enter_sandbox` does: the image needs a Debian mirror, which the sandbox does not reach.
+    NodeImage().build_rootfs()
+    # No engine of the machine: the test starts its own.
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/no-engine.sock")
+    before = _loops()
+    run_inside("docker", "-k", "power")
+    assert until(lambda: _loops() <= before, 10.0), "containers that are gone hold loop devices"
+
+
+def _loops() -> set[str]:
+    """Images behind the loop devices of this machine."""
+    found = subprocess.run(["losetup", "-n", "-l", "-O", "NAME,BACK-FILE"], capture_output=True, text=True, check=True)
+    return set(found.stdout.splitlines())
 
 
 def test_faults_of_local_nodes_are_all_available_here() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.nodes import firewall
+from harness.nodes import disks, firewall
 from harness.nodes.base import CommandFailed, DaemonSpec, Node, NodeSet
 from harness.nodes.factory import make_nodes
 from harness.nodes.manifest import manifests
@@ -306,3 +306,7 @@ def test_node_faketime_skews_the_wall_clock_only(n1: Node) -> None:
     assert 604_799 < float(faked[0]) - float(plain[0]) < 604_860
     assert 0 <= float(faked[1]) - float(plain[1]) < 60
     assert 0.04 < float(faked[2]) < 20
+
+
+def test_containers_mount_disks_only_in_runs_that_need_them(n1: Node) -> None:
+    assert disks.missing(n1) == ("to mount a disk image needs CAP_SYS_ADMIN" if KIND == "docker" else None)

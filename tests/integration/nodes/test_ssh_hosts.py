@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands.heal import heal
-from harness.nodes import firewall
+from harness.nodes import disks, firewall
 from harness.nodes.base import DaemonSpec
 from harness.nodes.factory import make_nodes
 from harness.nodes.manifest import manifests
@@ -46,7 +46,9 @@ def test_given_hosts_are_provisioned_and_left_as_they_were(
     n1.start(DaemonSpec("sleeper", ("sleep", "600")))
     pid = n1.pid("sleeper")
     firewall.cut(n1, [n2.address])
+    disks.attach(n1, f"{n1.root}/data")
     nodes.close()
+    _assert_no_mounts(n1.root)
     assert not Path(f"/proc/{pid}").exists()
     assert not Path(n1.root).exists()
     assert list(manifests()) == []
@@ -63,6 +65,10 @@ def test_heal_dead_run_cleans_its_hosts(hosts: list[SshHost], state: Path, sourc
     n1.signal("sleeper", signal.SIGSTOP)
     pid, root = n1.pid("sleeper"), n1.root
     firewall.cut(n1, [n2.address])
+    assert disks.missing(n1) is None
+    disks.attach(n1, f"{root}/data")
+    # Its power fails, and the run ends before it is back.
+    disks.cut(n1, f"{root}/data")
 
     assert heal().left == []
     assert n1.pid("sleeper") == pid  # the owner lives: nothing is touched
@@ -73,6 +79,7 @@ def test_heal_dead_run_cleans_its_hosts(hosts: list[SshHost], state: Path, sourc
     report = heal()
     assert report.left == []
     assert any("cleaned n1" in line for line in report.done)
+    _assert_no_mounts(root)
     assert not Path(f"/proc/{pid}").exists()
     assert not Path(root).exists()
     assert not file.exists()
@@ -139,6 +146,12 @@ def test_host_without_sshd_is_refused_with_its_name(hosts: list[SshHost]) -> Non
     node = SshNode(replace(hosts[0], port=9), "/nowhere")
     with pytest.raises(HostRefused, match=r"node n1 \(root@10\.77\.0\.1:9\)"):
         node.connect()
+
+
+def _assert_no_mounts(root: str) -> None:
+    assert root not in Path("/proc/self/mounts").read_text()
+    images = subprocess.run(["losetup", "-n", "-l", "-O", "BACK-FILE"], capture_output=True, text=True, check=True)
+    assert root not in images.stdout
 
 
 def _assert_no_rules(namespace: str) -> None:
