@@ -21,6 +21,7 @@ from checkers.allowances.expiry import expiry_of
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
+from checkers.black_box.interrupted import joined
 from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
@@ -33,6 +34,7 @@ from checkers.coverage.queries import (
 from checkers.coverage.recovery import QuietWindow, load_end_ns, quiet_windows_of
 from checkers.coverage.requirements import CoverageResult, judge_coverage
 from checkers.coverage.seen import Queries
+from checkers.evidence.absences import absences, with_gone
 from checkers.evidence.events import load_events
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.timeline import Evidence, build_evidence
@@ -147,7 +149,8 @@ def _judge(
     evidence = _evidence(session, run_dir, info, history, health, prepared, raw_events, marks)
     queries = Queries(pool, progress, history, evidence)
     faults = faults_of(marks.result())
-    rows = _rows(history, evidence, raw_events, faults, progress)
+    has_znodes = not prepared.missing_evidence.get("zookeeper")
+    rows = _rows(history, evidence, raw_events, faults, progress, has_znodes=has_znodes)
     quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
     work = pool.submit(work_in, history, quiet_windows)
     work.add_done_callback(lambda _: progress.done())
@@ -196,16 +199,26 @@ def _evidence(
 
 
 def _rows(
-    history: History, evidence: Evidence, raw_events: DataFrame, faults: Sequence[Fault], progress: Progress
+    history: History,
+    evidence: Evidence,
+    raw_events: DataFrame,
+    faults: Sequence[Fault],
+    progress: Progress,
+    *,
+    has_znodes: bool,
 ) -> list[Row]:
     """What all families of rules found, black box and white box."""
+    spans = joined(interruptions(faults))
+    if has_znodes and spans and evidence.expiry is not None and evidence.expiry.requested:
+        absent_ns = absences(evidence.znodes.registrations, evidence.events, evidence.info)
+        spans = with_gone(spans, absent_ns, evidence.info.session_timeout_ms)
     facts = build_facts(
         history,
         leader_changes(history, evidence),
         expiry=evidence.expiry,
         unclean=evidence.unclean,
         events=evidence.events,
-        interruptions=interruptions(faults),
+        interruptions=spans,
         lookups=_wanted(BY_NAME["wrong-lookup"], evidence.info),
         start_written_ns=evidence.info.start_written_ns,
     )

@@ -23,6 +23,7 @@ from nemesis.driver import Stop
 from nemesis.faults.process import KILL, PAUSE
 from nemesis.script_steps import (
     AwaitEvent,
+    DeleteRecords,
     Inject,
     ListOffsets,
     Poll,
@@ -86,7 +87,7 @@ class Told:
 
 
 class Reader(Protocol):
-    """Reads for a script, each an operation that the history records. node: as of `Sender`."""
+    """Reads and deletions for a script, each an operation that the history records. node: as of `Sender`."""
 
     def poll(self, partition: int, position: int, node: str | None) -> Shown:
         """One request for records from that position."""
@@ -95,6 +96,19 @@ class Reader(Protocol):
     def list_offsets(self, partition: int, of: str, node: str | None) -> Told:
         """One request for the log's end, or, `of` = earliest, its start."""
         ...
+
+    def delete_records(self, partition: int, before: int, node: str | None) -> Cleared:
+        """One request that deletes what lies below that offset."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """How a deletion came out. low_watermark: -1 without any."""
+
+    outcome: str
+    low_watermark: int
+    error: str | None
 
 
 class Script:
@@ -123,7 +137,7 @@ class Script:
         self._sender = sender
         self._reader = reader
         for given, step in zip(self._given, self._steps, strict=True):
-            if reader is None and isinstance(step, Poll | ListOffsets):
+            if reader is None and isinstance(step, Poll | ListOffsets | DeleteRecords):
                 raise PlanError(f"{given.where}: script.do: {given.do!r}: this workload has no reads for scripts")
         self._seed = seed
         self._clock_s = clock_s
@@ -183,6 +197,8 @@ class Script:
                 return self._poll(step, stop)
             case ListOffsets():
                 return self._list_offsets(step, stop)
+            case DeleteRecords():
+                return self._delete_records(step)
             case Inject():
                 return self._inject(number, step)
             case Revert():
@@ -242,6 +258,14 @@ class Script:
             lambda one: f"a request for the {step.of} offset came out {one.outcome} ({one.error}): {one.offset}",
         )
         return {"outcome": told.outcome, "offset": told.offset}
+
+    def _delete_records(self, step: DeleteRecords) -> Mapping[str, object]:
+        assert self._reader is not None
+        node = None if step.to is None else f"n{step.to}"
+        done = self._reader.delete_records(step.partition, step.before, node)
+        if step.expect not in ("any", done.outcome):
+            raise ScriptFailed(f"deleting what lies below {step.before} came out {done.outcome} ({done.error})")
+        return {"outcome": done.outcome, "low_watermark": done.low_watermark}
 
     def _repeat(
         self,

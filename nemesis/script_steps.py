@@ -19,6 +19,7 @@ OUTCOMES = ("ok", "fail", "info", "any")
 SCOPES = ("all", "brokers", "zookeeper")
 SINCES = ("start", "last-fault")
 ENDS = ("latest", "earliest")
+DELETE_RECORDS = "delete-records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,16 @@ class ListOffsets:
     reaches: int
     expect: str
     timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecords:
+    """One request that deletes what lies below an offset. to, expect: as in Send."""
+
+    partition: int
+    before: int
+    to: int | None
+    expect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +127,7 @@ class AwaitEvent:
     timeout_s: float
 
 
-Step = Send | Poll | ListOffsets | Inject | Revert | WaitLeader | WaitIsr | WaitController | AwaitEvent
+Step = Send | Poll | ListOffsets | DeleteRecords | Inject | Revert | WaitLeader | WaitIsr | WaitController | AwaitEvent
 
 
 class _Keys:
@@ -248,6 +259,10 @@ def _list_offsets(keys: _Keys) -> Step:
     )
 
 
+def _delete_records(keys: _Keys) -> Step:
+    return DeleteRecords(keys.partition(), keys.offset("before"), keys.to(), keys.choice("expect", "ok", OUTCOMES))
+
+
 def _isolate(keys: _Keys) -> Step:
     """The scope of an isolation is called `from` in scripts, and may be ZooKeeper alone."""
     broker = keys.broker()
@@ -305,6 +320,7 @@ def verbs(kinds: Mapping[str, FaultKind]) -> Mapping[str, Callable[[_Keys], Step
         "send": _send,
         "poll": _poll,
         "list-offsets": _list_offsets,
+        DELETE_RECORDS: _delete_records,
         **{kind.name: _inject(kind) for kind in used if kind.script is not None and kind.script.verb},
         **({"isolate": _isolate} if "isolate" in kinds else {}),
         **{undo: _undo(undo, used) for undo in undos},

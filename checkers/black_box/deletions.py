@@ -16,14 +16,15 @@ and in whichever leader epoch:
 
 A deletion is *settled* for a broker that was surely a live replica when it was acknowledged, and was not killed before
 it had surely written its log start down. So none of these was in force from two seconds before the request on, until it
-was written down: an interruption of that broker; a cut of links, whichever; and, of what began before the request, one
-of the leader that was asked, which may not have heard since who lives. An interruption lasts, for this, as long as
-others follow it within two seconds each: who elects, and says who lives, may have been among them. That the leader is
-killed once it has answered excuses no other broker: that is what the answer promised. Where a broker for which it is
-not settled leads before it has fetched, what was deleted is there again: that is allowed, and counted. The real client
-does not say whom it asked: for its reads a deletion is settled where it is for every broker. A broker is held to
-nothing that it knew before files of it were changed. Losses below an offset that a deletion named that did not
-certainly fail are allowed (checkers/allowances/expiry.py).
+was written down: an interruption of that broker, unless ZooKeeper's log shows that its registration went on
+(checkers/evidence/absences.py); and, of what began before the request, one of the leader that was asked, or a cut of
+links, after which it may not have heard who lives. An interruption lasts, for this, as long as others follow it within
+two seconds each: who elects, and says who lives, may have been among them. That the leader is killed once it has
+answered excuses no other broker: that is what the answer promised. Where a broker for which it is not settled leads
+before it has fetched, what was deleted is there again: that is allowed, and counted. The real client does not say whom
+it asked: for its reads a deletion is settled where it is for every broker. A broker is held to nothing that it knew
+before files of it were changed. Losses below an offset that a deletion named that did not certainly fail are allowed
+(checkers/allowances/expiry.py).
 
 Source: Partition.lowWatermarkIfLeader, DelayedDeleteRecords, ReplicaFetcherThread.processPartitionData; KIP-107.
 """
@@ -37,7 +38,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, known_epoch
-from checkers.black_box.interrupted import ANYBODY, SETTLE_NS, changes, joined, touches
+from checkers.black_box.interrupted import ANYBODY, SETTLE_NS, changes, joined, takes_away, touches
 from checkers.history.faults import Interruption
 from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch, response_log_start
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -60,7 +61,7 @@ def deletion_checks(facts: Facts) -> Family:
                 _answers(own, furthest_shown(facts.history.requests)),
             ]
         ),
-        union([_of_deletions(deletions.where(F.col("by") == ANYBODY)), _of_reads(after)]),
+        union([_of_deletions(deletions), _of_reads(after)]),
     )
 
 
@@ -76,7 +77,7 @@ def _deletions(facts: Facts, reads: DataFrame, spans: Sequence[Interruption]) ->
     unsettled = [
         (F.col("invoke_ns") - SETTLE_NS <= span.until_ns)
         & (
-            (touches(span, by) & (done + facts.start_written_ns >= span.from_ns))
+            (takes_away(span, by) & (done + facts.start_written_ns >= span.from_ns))
             | (touches(span, asked) & (F.col("invoke_ns") >= span.from_ns))
         )
         for span in spans
@@ -201,7 +202,7 @@ def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) ->
     """
     named = reads.where(F.col("node") != ANYBODY)
     interrupted = [
-        touches(span, F.col("node"))
+        takes_away(span, F.col("node"))
         & (F.col("invoke_ns") <= span.until_ns)
         & (F.col("complete_ns") + written_ns >= span.from_ns)
         for span in spans
@@ -351,8 +352,10 @@ def _answers(acked: DataFrame, reached: DataFrame) -> DataFrame:
 
 
 def _of_deletions(deletions: DataFrame) -> DataFrame:
+    """settled: for some broker at least."""
     ok, deletes = F.col("outcome") == "ok", F.col("before") > 0
-    per_partition = deletions.groupBy("p").agg(
+    each = deletions.groupBy("p", "op", "before", "outcome", "error").agg(F.max("settled").alias("settled"))
+    per_partition = each.groupBy("p").agg(
         F.count_if(ok & deletes).alias("acknowledged"),
         F.count_if(ok & deletes & F.col("settled")).alias("settled"),
         F.count_if(F.col("error") == "OFFSET_OUT_OF_RANGE").alias("refused"),

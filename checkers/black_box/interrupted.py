@@ -33,10 +33,19 @@ def joined(spans: Sequence[Interruption]) -> list[Interruption]:
 
 def touches(span: Interruption, node: Column) -> Column:
     """Whether it was one of this broker; of one that nobody knows it may have been."""
-    return F.lit(True) if span.nodes is None else node.isin(ANYBODY, *sorted(span.nodes))
+    return _one_of(span.nodes, node)
+
+
+def takes_away(span: Interruption, node: Column) -> Column:
+    """Whether that broker may have been killed in it, or counted as dead; of one that nobody knows it may have been."""
+    return _one_of(span.nodes if span.gone is None or span.forgets else span.gone, node)
 
 
 def changes(spans: Sequence[Interruption], node: Column, at_ns: Column) -> Column:
     """How often files of a broker had been changed by then."""
     begun = [(touches(span, node) & (at_ns >= span.from_ns)).cast("int") for span in spans if span.forgets]
     return reduce(Column.__add__, begun, F.lit(0))
+
+
+def _one_of(nodes: frozenset[str] | None, node: Column) -> Column:
+    return F.lit(True) if nodes is None else (node == ANYBODY) & F.lit(bool(nodes)) | node.isin(*sorted(nodes))

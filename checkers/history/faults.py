@@ -116,14 +116,15 @@ class Fault:
 class Interruption:
     """A span of run time in which brokers stopped, stood still, were cut off, or had files changed, or may have been.
 
-    nodes: which; None: it may have been any, or the links of all. forgets: files may have been changed, and with them
-    what had been written long before.
+    nodes: which; None: it may have been any, or the links of all. gone: which of them may have been killed, or counted
+    as dead; None: any of `nodes`. forgets: files may have been changed, with them what had been written long before.
     """
 
     from_ns: int
     until_ns: int
     nodes: frozenset[str] | None
     forgets: bool = False
+    gone: frozenset[str] | None = None
 
 
 def interruptions(faults: Iterable[Fault]) -> list[Interruption]:

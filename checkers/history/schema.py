@@ -154,6 +154,7 @@ EVENT_LINE = _struct(
     ("upto", _LONG),
     ("what", _TEXT),
     ("delete", _BOOL),
+    ("target", _INT),
     (CORRUPT, _TEXT),
 )
 

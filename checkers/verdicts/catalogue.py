@@ -356,7 +356,7 @@ DELETIONS = (
         "deleted-records",
         "Deleted records: shown again, or a log start that went back",
         {
-            "settled_deletions": "no deletion was acknowledged while every broker ran",
+            "settled_deletions": "no deletion was acknowledged of which a broker surely knew",
             "refused_deletions": "no deletion beyond the log's end was refused",
             "reads_after_deletion": "nothing was read after an acknowledged deletion",
         },

@@ -16,7 +16,7 @@ from harness.runs.run_control import Background
 from harness.systems.view import SystemView
 from harness.workloads.base import Coordinated, ScriptReader, ScriptSender, Workload
 from nemesis.driver import nemesis_of
-from nemesis.script import Script, Sent, Shown, Told
+from nemesis.script import Cleared, Script, Sent, Shown, Told
 
 
 class MainPhase:
@@ -101,3 +101,6 @@ class _Reader:
 
     def list_offsets(self, partition: int, of: str, node: str | None) -> Told:
         return Told(*self._reader.list_offsets(partition, of, node))
+
+    def delete_records(self, partition: int, before: int, node: str | None) -> Cleared:
+        return Cleared(*self._reader.delete_records(partition, before, node))

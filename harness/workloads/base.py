@@ -103,9 +103,19 @@ class ScriptedEnd(NamedTuple):
     error: str | None
 
 
+class ScriptedDeletion(NamedTuple):
+    """How a script's deletion came out. low_watermark: -1 without any."""
+
+    outcome: Outcome
+    low_watermark: int
+    error: str | None
+
+
 @runtime_checkable
 class ScriptReader(Protocol):
-    """A `ScriptSender` that also reads; each read is an operation of the history. node: None for the leader."""
+    """A `ScriptSender` that also reads and deletes; each request is an operation of the history. node: None for the
+    leader.
+    """
 
     def poll(self, partition: int, position: int, node: str | None) -> ScriptedPoll:
         """One request for records from that position."""
@@ -113,6 +123,10 @@ class ScriptReader(Protocol):
 
     def list_offsets(self, partition: int, of: str, node: str | None) -> ScriptedEnd:
         """One request for the `latest` or the `earliest` offset."""
+        ...
+
+    def delete_records(self, partition: int, before: int, node: str | None) -> ScriptedDeletion:
+        """One request that deletes what lies below that offset."""
         ...
 
 

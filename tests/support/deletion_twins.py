@@ -26,6 +26,12 @@ def _of(span: Interruption, node: str | None) -> bool:
     return node is None or span.nodes is None or node in span.nodes
 
 
+def _took(span: Interruption, node: str | None) -> bool:
+    """Whether the broker may have been killed in it, or counted as dead."""
+    nodes = span.nodes if span.gone is None or span.forgets else span.gone
+    return nodes is None or (bool(nodes) if node is None else node in nodes)
+
+
 def _until(span: Interruption, spans: list[Interruption]) -> int:
     """Its end, or that of the last one that follows it, each within SETTLE_NS of another's."""
     until, again = span.until_ns, True
@@ -40,7 +46,7 @@ def _settled(op: Op, node: str | None, spans: list[Interruption]) -> bool:
     for span in spans:
         if op.invoked - SETTLE_NS > _until(span, spans):
             continue
-        if _of(span, node) and span.from_ns <= done + SETTLE_NS:
+        if _took(span, node) and span.from_ns <= done + SETTLE_NS:
             return False
         if _of(span, op.request["node"]) and span.from_ns <= op.invoked:
             return False
@@ -95,7 +101,7 @@ def forgot(ops: list[Op], spans: list[Interruption]) -> set[Any]:
         if start is None or not _wire(told):
             continue
         written = (told.done or 0) + SETTLE_NS
-        if any(_of(one, node) and one.from_ns <= written and told.invoked <= _until(one, spans) for one in spans):
+        if any(_took(one, node) and one.from_ns <= written and told.invoked <= _until(one, spans) for one in spans):
             continue
         for later in ops:
             low = _low(later)

@@ -1,4 +1,4 @@
-"""Sends and reads for a script: one operation of the history each, to a named node or to the leader.
+"""Sends, reads and deletions for a script: one operation of the history each, to a named node or to the leader.
 
 Decides process numbers of scripted requests, values of sends and leader epochs of reads. Must not know what a script
 is. Looking up a leader is repeated until the time-out; the request itself is one.
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from harness.clients.admin import Admin
 from harness.clients.connection import ClientError, Connection
+from harness.clients.deletions import delete_records
 from harness.clients.fetch import fetch_one
 from harness.clients.requests import EARLIEST, LATEST, PartitionState, list_offset, produce_one
 from harness.operations import outcomes
@@ -19,10 +20,11 @@ from harness.operations.history import History
 from harness.operations.op import Completion, Invocation
 from harness.workloads.append_poll import completions
 from harness.workloads.append_poll.client import POLL_BYTES, RESPONSE_GRACE_MS
-from harness.workloads.base import ScriptedEnd, ScriptedPoll, ScriptedSend
+from harness.workloads.base import ScriptedDeletion, ScriptedEnd, ScriptedPoll, ScriptedSend
 
 LOOK_UP_PAUSE_S = 0.05
 UNKNOWN_EPOCH = -1
+_OUTCOMES = {"send": outcomes.send_outcome, "delete_records": outcomes.deletion_outcome}
 
 
 class _Target(NamedTuple):
@@ -141,6 +143,21 @@ class WireScriptSender:
         done = self._carry_out("list_offsets", partition, target, fields, look_up)
         return ScriptedEnd(done.outcome, _whole(done.fields, "offset", -1), done.error)
 
+    def delete_records(self, partition: int, before: int, node: str | None) -> ScriptedDeletion:
+        """One DeleteRecords request."""
+        target = self._target(partition, node)
+
+        def delete(connection: Connection) -> Completion:
+            topic, deadline_ns = self._admin.cluster.topic, self._deadline_ns()
+            return completions.of_deletion(
+                delete_records(
+                    connection, topic, partition, before, timeout_ms=self._timeout_ms, deadline_ns=deadline_ns
+                )
+            )
+
+        done = self._carry_out("delete_records", partition, target, {"before": before}, delete)
+        return ScriptedDeletion(done.outcome, _whole(done.fields, "low_watermark", -1), done.error)
+
     def _carry_out(
         self,
         f: str,
@@ -154,7 +171,7 @@ class WireScriptSender:
         topic = self._admin.cluster.topic
         invocation = Invocation(self._process, f, self._history.phase, topic, partition, target.node, fields)
         index = self._history.invoke(invocation)
-        outcome_of = outcomes.send_outcome if f == "send" else outcomes.read_outcome
+        outcome_of = _OUTCOMES.get(f, outcomes.read_outcome)
         done = Completion(outcome_of(target.error), time.monotonic_ns(), target.error)
         if target.connection is not None:
             try:

@@ -6,7 +6,7 @@ Decides which parts a run's workload has, and which checkers judge it. Must not 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.clients.admin import Admin, AdminError
 from harness.clients.router import Cluster
@@ -49,12 +49,20 @@ CHECKERS = (
     "confluent-repeat",
 )
 """What clients saw: every black-box anomaly, and that the drains reached the end."""
+DELETED_RECORDS = "deleted-records"
+DELETES = "delete-records"
+"""The step of a script that deletes records."""
 
 
 class AppendPoll:
     """Implements `harness.workloads.base.WorkloadKind`. Its options are the keys of [workload] (docs/run-files.md)."""
 
-    checkers = CHECKERS
+    checkers = (*CHECKERS, DELETED_RECORDS)
+
+    def checkers_of(self, plan: Plan) -> Sequence[str]:
+        """Deletions are those of a script alone."""
+        deletes = any(step.do == DELETES for step in plan.script)
+        return self.checkers if deletes else CHECKERS
 
     def check(self, plan: Plan) -> None:
         """Raises PlanError for options of another workload."""

@@ -122,6 +122,23 @@ def test_script_reads_are_operations_in_the_epoch_of_the_leader_that_metadata_na
     assert [(record["offset"], record["value"]) for record in records] == [(1, 1), (2, 2)]
 
 
+def test_script_deletion_is_an_operation_with_the_low_watermark_that_was_answered(
+    broker: FakeBroker, admin: Admin, history: History
+) -> None:
+    script = sender(admin, history)
+    script.send(0, 3, -1, None)
+    assert script.delete_records(0, 2, None) == ("ok", 2, None)
+    assert script.delete_records(0, 9, "n1") == ("fail", -1, "OFFSET_OUT_OF_RANGE")
+    history.flush()
+    lines = [line for line in read_lines(history.path) if line["f"] == "delete_records"]
+    assert [(line["type"], line.get("before"), line.get("low_watermark")) for line in lines] == [
+        ("invoke", 2, None),
+        ("ok", None, 2),
+        ("invoke", 9, None),
+        ("fail", None, None),
+    ]
+
+
 def test_script_read_that_is_refused_or_has_no_leader_fails(broker: FakeBroker, admin: Admin, history: History) -> None:
     script = sender(admin, history)
     assert script.poll(0, 9, None) == ("fail", (), 9, -1, "OFFSET_OUT_OF_RANGE")

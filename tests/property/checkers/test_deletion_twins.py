@@ -26,9 +26,11 @@ STOPPED = [
     Interruption(102_500 * TICK_NS, 103_000 * TICK_NS, frozenset({"n2"})),
     Interruption(106_000 * TICK_NS, 106_100 * TICK_NS, frozenset({"n3"}), forgets=True),
     Interruption(500_000 * TICK_NS, 500_500 * TICK_NS, None),
+    Interruption(600_000 * TICK_NS, 612_000 * TICK_NS, frozenset({"n1", "n2"}), gone=frozenset({"n2"})),
 ]
 """Brokers are down, the second within two seconds of the first; then files of one are changed. Lives that begin late
-are about that time, or about a cut of links, the others long before.
+are about that time, or about a cut of links, or while two stand still, one of which counts as dead; the others long
+before.
 """
 
 Lines = list[dict[str, Any]]
@@ -165,11 +167,11 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
 def _cases() -> dict[str, Case]:
     cases = {}
     for seed in range(VALID):
-        begins = (0, 0, 97_000, 492_000)[seed % 4]
+        begins = (0, 598_000, 97_000, 492_000)[seed % 4]
         cases[f"valid{seed}"] = Case(life(Random(seed), f"valid{seed}", begins=begins).lines)
     for seed in range(DAMAGED):
         rng = Random(2000 + seed)
-        begins = (0, 97_000, 97_000, 492_000)[seed // len(DAMAGE) % 4]
+        begins = (0, 97_000, 97_000, 492_000, 598_000)[seed // len(DAMAGE) % 5]
         lines = copy.deepcopy(life(rng, f"damaged{seed}", begins=begins).lines)
         DAMAGE[seed % len(DAMAGE)](rng, lines)
         cases[f"damaged{seed}"] = Case(lines)

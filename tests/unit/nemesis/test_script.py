@@ -8,8 +8,8 @@ import pytest
 from harness.nodes.base import Completed
 from harness.plan.plan import ScriptStep
 from harness.plan.toml_source import PlanError
-from nemesis.script import Script, ScriptFailed, Sent, Shown, Told
-from nemesis.script_steps import AwaitEvent, Inject, ListOffsets, Poll, Send, WaitIsr, parse_script
+from nemesis.script import Cleared, Script, ScriptFailed, Sent, Shown, Told
+from nemesis.script_steps import AwaitEvent, DeleteRecords, Inject, ListOffsets, Poll, Send, WaitIsr, parse_script
 from tests.support.fake_cluster import FakeNode, FakeView, Lines, Time
 
 
@@ -53,6 +53,7 @@ class Reads:
     def __init__(self, shown: Sequence[Shown] = (), told: Sequence[Told] = ()) -> None:
         self.asked: list[tuple[int, object, str | None]] = []
         self._shown, self._told = list(shown), list(told)
+        self.cleared = Cleared("ok", 3, None)
 
     def poll(self, partition: int, position: int, node: str | None) -> Shown:
         self.asked.append((partition, position, node))
@@ -61,6 +62,10 @@ class Reads:
     def list_offsets(self, partition: int, of: str, node: str | None) -> Told:
         self.asked.append((partition, of, node))
         return self._told.pop(0) if len(self._told) > 1 else self._told[0]
+
+    def delete_records(self, partition: int, before: int, node: str | None) -> Cleared:
+        self.asked.append((partition, before, node))
+        return self.cleared
 
 
 def step(do: str, **params: object) -> ScriptStep:
@@ -95,6 +100,8 @@ def test_parse_script_defaults_are_filled_in() -> None:
             step("poll", position=3, to=2, finds=["m1"], expect="any", timeout_s=5),
             step("list-offsets"),
             step("list-offsets", of="earliest", to=1, reaches=2, expect="fail"),
+            step("delete-records"),
+            step("delete-records", before=7, to=3, expect="any"),
             step("isolate", broker=2, **{"from": "brokers"}),
             step("wait-isr", brokers=[3, 1], timeout_s=5),
             step("wait-isr", brokers=[3], partition="all"),
@@ -108,6 +115,8 @@ def test_parse_script_defaults_are_filled_in() -> None:
         Poll(0, 3, 2, ("m1",), "any", 5.0),
         ListOffsets(0, "latest", None, 0, "ok", 30.0),
         ListOffsets(0, "earliest", 1, 2, "fail", 30.0),
+        DeleteRecords(0, 0, None, "ok"),
+        DeleteRecords(0, 7, 3, "any"),
         Inject("isolate", 2, {"scope": "brokers"}),
         WaitIsr(0, frozenset({1, 3}), 5.0),
         WaitIsr(None, frozenset({3}), 30.0),
@@ -118,7 +127,10 @@ def test_parse_script_defaults_are_filled_in() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (step("sleep", s=3), r"kip.toml:7: script.do: 'sleep' is not a verb; allowed: send, poll, list-offsets, kill"),
+        (
+            step("sleep", s=3),
+            r"kip.toml:7: script.do: 'sleep' is not a verb; allowed: send, poll, list-offsets, delete-records, kill",
+        ),
         (step("kill"), r"kip.toml:7: script.broker: missing; it must be a broker id from 1 to 3"),
         (step("kill", broker=4), r"script.broker: 4 is not a broker id from 1 to 3"),
         (step("kill", broker=True), r"script.broker: True is not a broker id"),
@@ -130,6 +142,7 @@ def test_parse_script_defaults_are_filled_in() -> None:
         (step("poll", finds="m1"), r"script.finds: 'm1' is not a list of record names"),
         (step("poll", finds=["m9"]), r"script.finds: no step before sends 'm9'"),
         (step("list-offsets", of="last"), r"script.of: 'last' is not one of latest, earliest"),
+        (step("delete-records", before=-1), r"script.before: -1 is not an offset, 0 or more"),
         (step("list-offsets", reaches=True), r"script.reaches: True is not an offset"),
         (step("wait-isr", brokers=[0]), r"script.brokers: \[0\] is not a list of broker ids"),
         (step("wait-leader", broker=1, partition="all"), r"script.partition: 'all' is not from 0 to 1"),
@@ -201,9 +214,24 @@ def test_run_list_offsets_that_is_to_fail_is_content_with_an_error_only() -> Non
     assert reads.asked == [(0, "earliest", None)] * 2
 
 
-def test_script_that_reads_without_a_reader_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"kip.toml:7: script.do: 'poll': this workload has no reads for scripts"):
-        script([step("poll")], FakeView())
+def test_run_delete_records_is_one_request_whose_outcome_is_said() -> None:
+    reads = Reads()
+    run, lines = script([step("delete-records", before=3, to=2)], FakeView(), reads=reads)
+    run.run(Time())
+    assert reads.asked == [(0, 3, "n2")]
+    assert json.loads(str(lines.lines[0]["result_json"])) == {"outcome": "ok", "low_watermark": 3}
+    reads.cleared = Cleared("info", -1, "REQUEST_TIMED_OUT")
+    run, _ = script([step("delete-records", before=3, expect="any")], FakeView(), reads=reads)
+    run.run(Time())
+    run, _ = script([step("delete-records", before=3)], FakeView(), reads=reads)
+    with pytest.raises(ScriptFailed, match=r"deleting what lies below 3 came out info \(REQUEST_TIMED_OUT\)"):
+        run.run(Time())
+
+
+@pytest.mark.parametrize("do", ["poll", "delete-records"])
+def test_script_that_reads_without_a_reader_is_refused(do: str) -> None:
+    with pytest.raises(PlanError, match=f"kip.toml:7: script.do: '{do}': this workload has no reads for scripts"):
+        script([step(do)], FakeView())
 
 
 def test_run_send_that_comes_out_otherwise_fails_with_place_and_error() -> None:
