@@ -26,7 +26,7 @@ from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
 from checkers.coverage.compacted import unfit
-from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons
+from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons, wanted
 from checkers.coverage.queries import (
     leader_changes,
     work_in,
@@ -51,8 +51,9 @@ from checkers.results.witnesses import history_lines, replica_holdings, script_n
 from checkers.spark.session import history_bytes, open_session
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS
 from checkers.verdicts.jobs import collect_families
+from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
 
@@ -144,8 +145,8 @@ def _judge(
     raw_events: DataFrame,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(results.json without `analysis`, series.json)."""
-    wanted = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
-    marks = progress.watch(pool.submit(lambda: [row.asDict() for row in wanted.collect()]))
+    chosen = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
+    marks = progress.watch(pool.submit(lambda: [row.asDict() for row in chosen.collect()]))
     evidence = _evidence(session, run_dir, info, history, health, prepared, raw_events, marks)
     queries = Queries(pool, progress, history, evidence)
     faults = faults_of(marks.result())
@@ -219,17 +220,17 @@ def _rows(
         unclean=evidence.unclean,
         events=evidence.events,
         interruptions=spans,
-        lookups=_wanted(BY_NAME["wrong-lookup"], evidence.info),
+        lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
         start_written_ns=evidence.info.start_written_ns,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events)}
-    if any(_wanted(spec, evidence.info) for spec in GROUPS):
+    if any(wanted(spec, evidence.info) for spec in GROUPS):
         families |= of_groups(history)
-    if any(_wanted(spec, evidence.info) for spec in TRANSACTIONS):
-        families |= transactions(facts)
-    if any(_wanted(spec, evidence.info) for spec in APPLICATIONS):
+    if any(wanted(spec, evidence.info) for spec in TRANSACTIONS):
+        families |= transactions(facts, cycles=any(wanted(spec, evidence.info) for spec in CYCLES))
+    if any(wanted(spec, evidence.info) for spec in APPLICATIONS):
         families |= applications(facts)
-    if any(_wanted(spec, evidence.info) for spec in COMPACTION):
+    if any(wanted(spec, evidence.info) for spec in COMPACTION):
         families |= compaction(facts, evidence.info.tombstones_ms)
     progress.rest(len(families) + _AFTER_FAMILIES)
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
@@ -249,7 +250,7 @@ def _checks(
     missing_evidence = missing_evidence_of(info, health, prepared, rows, marks)
     found = by_checker(rows)
     checks = []
-    for spec in (spec for spec in ALL if _wanted(spec, info)):
+    for spec in (spec for spec in ALL if wanted(spec, info)):
         mine = found[spec.name]
         allowed = reason_for(
             spec.name,
@@ -272,11 +273,6 @@ def _checks(
     return checks
 
 
-def _wanted(spec: Spec, info: RunInfo) -> bool:
-    """What some workloads alone have is judged only where a workload names it."""
-    return info.wants(spec.name) and not (spec.own and info.checkers is None)
-
-
 def _results(
     info: RunInfo,
     health: HistoryHealth,
@@ -290,7 +286,7 @@ def _results(
     checks, faults = judged.checks, judged.faults
     unavailable = incidents.unavailable(judged.marks)
     not_fired = incidents.not_fired(info, faults, unavailable)
-    unwanted = [spec for spec in ALL if not _wanted(spec, info)]
+    unwanted = [spec for spec in ALL if not wanted(spec, info)]
     left_out = [spec for spec in unwanted if not spec.own]
     found = by_checker(judged.rows)
     unasked = [text for spec in unwanted if (text := found_unasked(spec, found[spec.name])) is not None]

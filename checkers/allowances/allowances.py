@@ -115,6 +115,13 @@ LONGEST = Allowance(
 )
 """The election alone, which docs/adr/0010 makes where else nobody could lead; what was lost by it is not allowed."""
 
+NOT_ISOLATED = Allowance(
+    "read_committed keeps back what is not committed",
+    "promises neither an order of writes nor one view of several partitions",
+    {"g0": _ALL, "g1b": _ALL, "g1c": frozenset({"", "session", "strict"}), "g-single": _ALL, "g2": _ALL},
+)
+"""By KIP-98, whatever fired. What transactions read of one another in a circle is not among it."""
+
 GONE = "gone"
 ALLOWED_GONE = "allowed_gone"
 """Figures of final-drain: records that a later drain did not return; the second where that is allowed."""
@@ -159,6 +166,7 @@ def reason_for(
         (UNCLEAN, unclean),
         (UNCLEAN_OFFSETS, unclean),
         (LONGEST, True),
+        (NOT_ISOLATED, True),
     )
     holding = [
         line

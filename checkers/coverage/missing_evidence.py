@@ -15,7 +15,7 @@ from checkers.coverage.incidents import uncopied_evidence
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
 from checkers.history.run_info import RunInfo
-from checkers.verdicts.catalogue import Spec
+from checkers.verdicts.spec import Spec
 from checkers.verdicts.verdict import Row
 
 ORDERED = frozenset({"history", "events", "zookeeper"})
@@ -40,6 +40,11 @@ def missing_evidence_of(
     if info.system_kind == "highwater" and not info.event_log:
         missing_evidence.setdefault("events", []).append("the run had its event logs switched off")
     return missing_evidence
+
+
+def wanted(spec: Spec, info: RunInfo) -> bool:
+    """What some workloads alone have is judged only where a workload names it."""
+    return info.wants(spec.name) and not (spec.own and info.checkers is None)
 
 
 def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None:

@@ -6,7 +6,7 @@ Pure but for the two writers at the end. Source: docs/results-format.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -156,18 +156,24 @@ def join_witnesses(
                 "from_ns": row.from_ns,
                 "to_ns": row.to_ns,
                 "faults": active,
-                "operations": [_near(line, row.offset) for op in row.ops for line in lines.get(op, ())],
+                "operations": [_near(line, _offsets(row)) for op in row.ops for line in lines.get(op, ())],
                 "evidence": evidence,
+                **({"cycle": [dict(edge) for edge in row.cycle]} if row.cycle else {}),
             }
         )
 
 
-def _near(line: Mapping[str, Any], offset: int | None) -> dict[str, Any]:
-    """The line with only the records around the offset: a poll may have returned thousands."""
+def _offsets(row: Row) -> frozenset[int]:
+    named = [row.offset, *(edge.get("offset") for edge in row.cycle)]
+    return frozenset(offset for offset in named if offset is not None)
+
+
+def _near(line: Mapping[str, Any], offsets: Set[int]) -> dict[str, Any]:
+    """The line with only the records around these offsets: a poll may have returned thousands."""
     shown = dict(line)
     records = shown.get("records")
-    if isinstance(records, list) and len(records) > 7 and offset is not None:
-        near = [r for r in records if abs(int(r["offset"]) - offset) <= 3] or records[:3]
+    if isinstance(records, list) and len(records) > 7 and offsets:
+        near = [r for r in records if any(abs(int(r["offset"]) - offset) <= 3 for offset in offsets)] or records[:3]
         shown["records"] = near
         shown["records_left_out"] = len(records) - len(near)
     return shown
@@ -218,7 +224,7 @@ def sentence(
         which = f"all but {missing:,}" if missing else "all"
         read_back = "" if READ_BACK & set(left_out) else f"{which} read back from every replica, "
         text = f"Valid: {seen}, {read_back}{around}"
-    allowed = [f"{check.name}: {check.allowed}" for check in checks if check.allowed]
+    allowed = _allowed(checks)
     if allowed:
         text += "; allowed: " + "; ".join(allowed)
     if coverage.lowered:
@@ -242,6 +248,21 @@ def sentence(
     if missed:
         text += f"; not available on these nodes: {', '.join(missed)}"
     return text + "."
+
+
+def _allowed(checks: Sequence[CheckResult]) -> list[str]:
+    """What was allowed, and why; checkers with one reason together."""
+    by_reason: dict[str, list[tuple[str, str]]] = {}
+    for check in checks:
+        if check.allowed:
+            count, _, reason = check.allowed.partition(": ")
+            by_reason.setdefault(reason, []).append((check.name, count))
+    return [
+        f"{names[0][0]}: {names[0][1]}: {reason}"
+        if len(names) == 1
+        else ", ".join(f"{name} {count.removesuffix(' allowed')}" for name, count in names) + f": {reason}"
+        for reason, names in by_reason.items()
+    ]
 
 
 def _many(count: int, noun: str) -> str:

@@ -12,8 +12,8 @@ from checkers.verdicts.findings import Family
 from checkers.verdicts.jobs import Group
 
 
-def transactions(facts: Facts) -> dict[str, Group]:
-    """Groups that run as one job each."""
+def transactions(facts: Facts, *, cycles: bool = False) -> dict[str, Group]:
+    """Groups that run as one job each. cycles: with those, of which a second job finds what may be on one."""
 
     def of_values() -> list[Family]:
         return [read_checks(facts), whole_checks(facts)]
@@ -21,4 +21,11 @@ def transactions(facts: Facts) -> dict[str, Group]:
     def of_offsets() -> list[Family]:
         return [stable_checks(facts), input_checks(facts), fence_checks(facts)]
 
-    return {"transactions": of_values, "transaction offsets": of_offsets}
+    def of_cycles() -> list[Family]:
+        # Imported late: what searches graphs is of use here alone.
+        from checkers.transactions.cycles import cycle_checks
+
+        return [cycle_checks(facts)]
+
+    groups: dict[str, Group] = {"transactions": of_values, "transaction offsets": of_offsets}
+    return groups | ({"transaction cycles": of_cycles} if cycles else {})

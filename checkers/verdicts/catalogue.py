@@ -7,35 +7,14 @@ checker that is not in this table has no verdict; a test compares the table with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
 
-Group = Literal["black-box", "white-box", "coverage"]
-Source = Literal["history", "events", "segments", "zookeeper"]
+from checkers.verdicts.spec import Source, Spec, own
+from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
 
 DRAINED, HEALED = "drained:", "healed:"
 """Figures of what judges readings: behind the first a reader and, after a colon, the leader from which it read all;
 behind the second a reader that read the healed cluster to its end before the rotation.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """name: as in results.json. needs: figure → what its absence means. sources: evidence it rests on.
-
-    none: figure → what is said of it; a run in which it is not 0 is not valid. own: judges operations that some
-    workloads alone have; a run of another workload leaves nothing out.
-    """
-
-    name: str
-    title: str
-    group: Group
-    needs: Mapping[str, str]
-    sources: tuple[Source, ...] = ("history",)
-    linearizability: bool = False
-    none: Mapping[str, str] = field(default_factory=dict)
-    own: bool = False
-
 
 _READ = {"records_read": "no poll returned a record"}
 _ACKED = {"acknowledged": "no send was acknowledged"}
@@ -203,12 +182,8 @@ WHITE_BOX = (
 )
 
 
-def _own(name: str, title: str, needs: Mapping[str, str]) -> Spec:
-    return Spec(name, title, "black-box", needs, own=True)
-
-
 GROUPS = (
-    _own(
+    own(
         "overlapping-owners",
         "Overlapping owners: one partition, two members of a generation",
         {
@@ -216,27 +191,27 @@ GROUPS = (
             "shared": "no generation in which it was given away had several members",
         },
     ),
-    _own(
+    own(
         "offset-regression",
         "Offset regression: a group's committed offset went back",
         {"fetches_judged": "no offset was fetched of a node that must have known an acknowledged commit"},
     ),
-    _own(
+    own(
         "commit-lost",
         "Lost commit: acknowledged, and not what is fetched in the end",
         {"final_fetches": "no committed offset was fetched in the final drain"},
     ),
-    _own(
+    own(
         "commit-ahead",
         "Commit ahead: an offset beyond what any member was given",
         {"offsets_judged": "no offset was committed"},
     ),
-    _own(
+    own(
         "fenced-commit",
         "Fenced commit: of a generation or member that is over",
         {"commits_too_late": "no commit of a generation that was over was tried"},
     ),
-    _own(
+    own(
         "generation",
         "Rule 16: a group's generations never go back",
         {
@@ -244,7 +219,7 @@ GROUPS = (
             "rebalances": "no group that reads it came to another generation",
         },
     ),
-    _own(
+    own(
         "static-member",
         "A static member that came back within its session lost its place",
         {"returns": "no static member of a group that reads it came back while nothing else disturbed the group"},
@@ -285,66 +260,14 @@ PRODUCERS = (
 )
 """Of producers with ids and sequences: workloads that have such producers name them."""
 
-_SHOWN = {"committed_reads": "no poll under read_committed returned a value of a transaction"}
-_COMMITTED = {
-    "committed_values": "no value of a committed transaction has a known offset",
-    "committed_drains": "no drain under read_committed came to its end",
-}
-
-
-TRANSACTIONS = (
-    _own(
-        "aborted-transaction-read",
-        "Aborted read (G1a): read_committed showed a value of an aborted transaction",
-        {**_SHOWN, "aborted_values": "no value of an aborted transaction has a known offset"},
-    ),
-    _own("precommitted-read", "Precommitted read: shown by read_committed before its commit was asked for", _SHOWN),
-    _own("torn-transaction", "Torn transaction: read_committed shows a part of a committed transaction", _COMMITTED),
-    _own("committed-lost", "Committed and lost: read_committed shows nothing of a committed transaction", _COMMITTED),
-    _own(
-        "last-stable-offset",
-        "Last stable offsets never fall, nor lie above the high watermark",
-        {
-            "answers_with_lso": "no response in a known leader epoch carried a last stable offset",
-            "behind": "no last stable offset was seen below its high watermark",
-        },
-    ),
-    _own(
-        "hanging-transaction",
-        "Hanging transaction: nothing ends it",
-        {"ended": "the last stable offset was not seen to reach the high watermark at the end"},
-    ),
-    _own(
-        "transaction-offsets",
-        "Offsets that transactions commit count once, and only where, they are committed",
-        {
-            "offsets_committed": "no transaction committed an offset",
-            "offsets_fetched": "no committed offset was fetched",
-        },
-    ),
-    _own(
-        "exactly-once",
-        "Exactly once: each input below the committed offset is reflected in one output",
-        {
-            "once": "no input below a committed offset is reflected in an output",
-            "final_offsets": "the last committed offset is not known",
-        },
-    ),
-    _own(
-        "fenced-producer",
-        "Fenced producer: acknowledged after another one had its transactional id",
-        {"requests_too_late": "no request of a producer that another one had replaced was tried"},
-    ),
-)
-
 _DRAINED = {"group_drained": "the group was not seen to commit the last record"}
 APPLICATIONS = (
-    _own(
+    own(
         "at-most-once",
         "At most once: no record is processed twice",
         {"processed": "nothing of it was processed", **_DRAINED},
     ),
-    _own(
+    own(
         "at-least-once",
         "At least once: every acknowledged record is processed",
         {"processed": "nothing of it was processed", **_DRAINED},
@@ -352,7 +275,7 @@ APPLICATIONS = (
 )
 
 DELETIONS = (
-    _own(
+    own(
         "deleted-records",
         "Deleted records: shown again, or a log start that went back",
         {
@@ -365,7 +288,7 @@ DELETIONS = (
 """Of workloads that delete records by request."""
 
 LOOKUPS = (
-    _own(
+    own(
         "wrong-lookup",
         "A lookup by time found another record than the first as new",
         {"lookups_judged": "no lookup by time was answered with a record whose timestamp is known"},
@@ -378,8 +301,8 @@ _CLEANED = {
     "cleaned": "no record had been cleaned away",
 }
 COMPACTION = (
-    _own("last-value", "The last value of a key is gone", _CLEANED),
-    _own("old-value", "An older value of a key came back", _CLEANED),
+    own("last-value", "The last value of a key is gone", _CLEANED),
+    own("old-value", "An older value of a key came back", _CLEANED),
 )
 
 ALL = (
@@ -390,6 +313,7 @@ ALL = (
     *DELETIONS,
     *LOOKUPS,
     *TRANSACTIONS,
+    *CYCLES,
     *GROUPS,
     *APPLICATIONS,
     *COMPACTION,

@@ -14,15 +14,21 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.verdicts.verdict import Row
+
 Kind = Literal["invalid", "unknown", "allowed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """findings: schema.FINDING, a row per anomaly; None for what is only measured. figures: schema.FIGURE."""
+    """findings: schema.FINDING, a row per anomaly; None for what is only measured. figures: schema.FIGURE.
+
+    rows: what was found without Spark, with all counts and no more witnesses than are shown; no allowance looks at it.
+    """
 
     findings: DataFrame | None
     figures: DataFrame
+    rows: Sequence[Row] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ def collect_families(
 
 
 def collect_group(families: Sequence[Family], witnesses: int = WITNESSES, excuse: Excuse = as_they_are) -> list[Row]:
-    return [_row(row.asDict()) for row in bounded(families, witnesses, excuse).collect()]
+    collected = [_row(row.asDict()) for row in bounded(families, witnesses, excuse).collect()]
+    return [*collected, *(row for family in families for row in family.rows)]
 
 
 def bounded(families: Sequence[Family], witnesses: int, excuse: Excuse = as_they_are) -> DataFrame:

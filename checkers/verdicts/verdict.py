@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from checkers.verdicts.catalogue import BY_NAME, Spec
+from checkers.verdicts.catalogue import BY_NAME
+from checkers.verdicts.spec import Spec
 
 Verdict = Literal["valid", "invalid", "unknown", "not-applicable"]
 
@@ -32,7 +33,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row of a judged job: a finding (kind invalid, unknown, allowed; `count` of its kind in its partition) or a
-    figure.
+    figure. cycle: of transactions that depend on each other in a circle, its edges as results.json has them.
     """
 
     checker: str
@@ -48,6 +49,7 @@ class Row:
     evidence: str | None = None
     figure: float = 0.0
     rule: str = ""
+    cycle: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(slots=True)

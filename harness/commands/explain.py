@@ -65,6 +65,8 @@ def told(results: Mapping[str, Any], found: list[Finding], most: int, width: int
         yield from wrapped(f"{nth}. {finding.title}", width)
         for claim in finding.claims:
             yield from wrapped(f"{claim.title} ({claim.kind}): {claim.summary}", width, "   ")
+        for step in finding.circle:
+            yield from wrapped(f"{step.lanes[0]} –{step.label}→ {step.to}: {step.text}", width, "   ")
         if finding.steps:
             yield ""
         yield from steps_told(finding.steps, width)

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness.report import background, charts, diagram, model, words
+from harness.report import background, charts, circle, diagram, model, words
 from harness.report.story import Finding, findings
 
 _WHOLE = 12
@@ -45,7 +45,10 @@ def build(run_dir: Path) -> Path:
         results=results,
         page=model.page(run, results, duration_ns),
         shrunk=_load(run_dir / "shrunk.json", required=False),
-        findings=[(one, _drawing(one, run)) for one in found[:_WHOLE]],
+        findings=[
+            (one, _drawing(one, run), diagram.svg(one.circle, circle.lanes(one.circle)) if one.circle else "")
+            for one in found[:_WHOLE]
+        ],
         more_findings=found[_WHOLE:],
         groups=_grouped(drawn),
         chart_data=charts.data(drawn, results.get("faults") or series.get("faults", []), duration_ns / 1e9),

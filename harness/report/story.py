@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.report import background
+from harness.report.circle import circle
 from harness.report.curves import Timeline
 from harness.report.model import fault_name
 from harness.report.steps import Step, Subject, causal, of_operation
@@ -41,7 +42,7 @@ class Finding:
 
     steps: in causal order; left_out: how many there were beside them. holdings: what each node's files hold at that
     offset in the end, in sentences. span: (from, to) in seconds, None where no time is known. operations, evidence: as
-    in results.json, each once.
+    in results.json, each once. circle: of transactions that depend on each other in a cycle, its dependencies.
     """
 
     title: str
@@ -56,6 +57,7 @@ class Finding:
     holdings: tuple[str, ...]
     operations: tuple[Mapping[str, Any], ...]
     evidence: tuple[Mapping[str, Any], ...]
+    circle: tuple[Step, ...] = ()
 
 
 def findings(run: Mapping[str, Any], results: Mapping[str, Any], series: Mapping[str, Any]) -> list[Finding]:
@@ -117,6 +119,7 @@ def _finding(
         holdings=tuple(_holding(row, offset, names) for row in evidence),
         operations=tuple(operations),
         evidence=tuple(evidence),
+        circle=circle(first.get("cycle", ())),
     )
 
 

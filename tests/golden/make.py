@@ -16,6 +16,7 @@ from typing import Any
 from tests.golden.applications import APPLICATIONS, MORE_APPLICATIONS
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
 from tests.golden.compaction import COMPACTION, MORE_COMPACTION
+from tests.golden.cycles import CYCLES, MORE_CYCLES, PARTITIONS, told
 from tests.golden.groups import GROUPS, MORE_GROUPS
 from tests.golden.transactions import MORE_TRANSACTIONS, TRANSACTIONS
 from tests.golden.transactions import life as transactional_life
@@ -32,7 +33,7 @@ PRODUCERS_FROM = 1000
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *APPLICATIONS, *COMPACTION)
+    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION)
     main = [(anomaly, case) for anomaly in every for case in CASES]
     return [
         *main,
@@ -40,6 +41,7 @@ def names() -> list[tuple[str, str]]:
         *MORE_GROUPS,
         *MORE_WHITE_BOX,
         *MORE_TRANSACTIONS,
+        *MORE_CYCLES,
         *MORE_COMPACTION,
         *MORE_APPLICATIONS,
     ]
@@ -78,6 +80,13 @@ def build() -> Iterator[tuple[str, str, Case]]:
         case = transactional_life(f"{anomaly}-{name}")
         damage(case.history)
         yield anomaly, name, case
+    of_cycles = [
+        ((anomaly, name), of_cycle)
+        for anomaly, tellers in CYCLES.items()
+        for name, of_cycle in zip(CASES, tellers, strict=True)
+    ]
+    for (anomaly, name), of_cycle in [*of_cycles, *MORE_CYCLES.items()]:
+        yield anomaly, name, told(f"{anomaly}-{name}", of_cycle)
 
 
 def known(row: dict[str, Any]) -> dict[str, Any]:
@@ -87,9 +96,10 @@ def known(row: dict[str, Any]) -> dict[str, Any]:
 
 def read(anomaly: str, name: str) -> Case:
     """A stored case."""
+    partitions = PARTITIONS if anomaly in CYCLES else 1
     folder = ROOT / anomaly / name
     tables = {table: _lines(folder / f"{table}.jsonl") for table in TABLES if (folder / f"{table}.jsonl").exists()}
-    return Case(_lines(folder / "history.jsonl"), tables)
+    return Case(_lines(folder / "history.jsonl"), tables, partitions)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

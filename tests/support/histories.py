@@ -7,7 +7,7 @@ unless a test says when it was invoked and completed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -233,16 +233,18 @@ class Story:
         return "".join(json.dumps(line) + "\n" for line in self.lines)
 
 
-def merged(histories: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+def merged(histories: Mapping[str, Sequence[dict[str, Any]]], in_turn: Collection[str] = ()) -> list[dict[str, Any]]:
     """Several histories as one, each in a topic named after its key, so that one Spark pass judges them all.
 
-    Indices, values, processes, consumers and fault ids are moved apart; times stay, since no checker compares
-    partitions.
+    Indices, values, processes, consumers and fault ids are moved apart; times stay, since no checker but those of
+    cycles compares partitions. in_turn: topics whose histories begin when all before them are over.
     """
     lines: list[dict[str, Any]] = []
     for number, (topic, history) in enumerate(histories.items()):
         shift = len(lines)
-        lines += [_moved(line, topic, shift, number) for line in history]
+        since_ns = max((line["time_ns"] for line in lines), default=0) + TICK_NS if topic in in_turn else 0
+        moved = [_moved(line, topic, shift, number) for line in history]
+        lines += [{**line, "time_ns": line["time_ns"] + since_ns} for line in moved]
     return lines
 
 

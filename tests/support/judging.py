@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +29,10 @@ from checkers.history.load import load_history
 from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, LOOKUPS, TRANSACTIONS, Spec
+from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, LOOKUPS
 from checkers.verdicts.jobs import collect_families
+from checkers.verdicts.spec import Spec
+from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
 from tests.support.histories import OUT, apart, merged, write_history
@@ -114,9 +116,10 @@ def judge_cases(
     expiry: Expiry | None = None,
     transactions: bool = False,
     interruptions: Sequence[Interruption] = (),
+    in_turn: Collection[str] = (),
 ) -> dict[str, dict[str, CheckResult]]:
     """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers.
-    interruptions: of brokers, in run time, of all cases.
+    interruptions: of brokers, in run time, of all cases. in_turn: cases that begin when all before them are over.
     """
     with pyspark_sockets():
         rows = _rows(
@@ -127,8 +130,9 @@ def judge_cases(
             expiry=expiry,
             transactions=transactions,
             interruptions=interruptions,
+            in_turn=in_turn,
         )
-    specs = [spec for spec in ALL if transactions or spec not in TRANSACTIONS]
+    specs = [spec for spec in ALL if transactions or spec not in (*TRANSACTIONS, *CYCLES)]
     return {topic: _judge_one(topic, case, rows, specs) for topic, case in cases.items()}
 
 
@@ -141,8 +145,9 @@ def _rows(
     expiry: Expiry | None,
     transactions: bool,
     interruptions: Sequence[Interruption],
+    in_turn: Collection[str],
 ) -> list[Row]:
-    lines = merged({topic: case.history for topic, case in cases.items()})
+    lines = merged({topic: case.history for topic, case in cases.items()}, in_turn)
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
     assert not health.problems, health.problems
     tables = {name: _table(spark, folder, name, cases) for name in TABLES}
@@ -171,7 +176,7 @@ def _rows(
     if any(_has_members(case) for case in cases.values()):
         families |= of_groups(history)
     if transactions:
-        families |= of_transactions(facts)
+        families |= of_transactions(facts, cycles=True)
     if any(_has_application(case) for case in cases.values()):
         families |= applications(facts)
     if any(_has_keys(case) for case in cases.values()):

@@ -1,8 +1,8 @@
 """The role of a producer: transaction after transaction over several partitions, under ids that many share.
 
-Decides what a transaction writes and how it ends: committed, aborted, or left open until the coordinator ends it; when
-a producer takes an id, which fences whoever has it; and whether one that was fenced goes on all the same. Must not know
-connections or the history.
+Decides what a transaction writes and reads, and how it ends: committed, aborted, or left open until the coordinator
+ends it; when a producer takes an id, which fences whoever has it; and whether one that was fenced goes on all the same.
+Must not know connections or the history.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from harness.clients.transactions import TopicPartition
 from harness.operations.generator import Op
@@ -29,6 +30,9 @@ SENDS_MAX = 4
 TAKE_OVER = 0.7
 """How often a process takes its predecessor's id."""
 READ_OWN = 0.1
+READ = 0.4
+"""How many transactions read what others wrote, before, between and after their sends."""
+READS_MAX = 3
 POLL_BYTES = 16 * 1024
 
 
@@ -37,6 +41,7 @@ class _Intent:
     """What is left to do in a transaction. abandon: leave it after so many more requests; None: end it."""
 
     sends: list[TopicPartition]
+    reads: list[TopicPartition]
     commit: bool
     abandon: int | None
     read_own: bool
@@ -53,16 +58,20 @@ class ProducerRole:
         self._rng = rng
         self._last_id = last_id
         self._intent: _Intent | None = None
+        self._positions: dict[TopicPartition, int] = {}
+        self._placed: Mapping[TopicPartition, int] = {}
 
     def next(self, op: Op) -> Request:
-        """InitProducerId, AddPartitionsToTxn, a send, a poll of what was sent, or EndTxn."""
+        """InitProducerId, AddPartitionsToTxn, a send, a poll, or EndTxn."""
         session, options = self.session, self._settings.options
         if session is None or gone(session, self._rng, options.zombie) or moves(session, self._rng, options.switch):
             session = self._choose()
         if session.producer is None:
             return init_request(session, options.timeout_ms)
         if session.transaction is None:
+            self._go_on_behind_own_sends()
             session.transaction = Transaction(op.values[0])
+            self._placed = session.transaction.placed
             self._intent = self._draw()
         return self._step(op, session, session.transaction)
 
@@ -78,8 +87,16 @@ class ProducerRole:
         sends = [
             (self._settings.topic, rng.randrange(self._settings.partitions)) for _ in range(rng.randint(1, SENDS_MAX))
         ]
-        abandon = rng.randint(1, 3) if rng.random() < options.abandon else None
-        return _Intent(sends, rng.random() >= options.abort, abandon, rng.random() < READ_OWN, rng.random() < 0.7)
+        numbers = rng.sample(range(self._settings.partitions), min(READS_MAX, self._settings.partitions))
+        reads = [(self._settings.topic, number) for number in numbers[: rng.randint(1, READS_MAX)]]
+        return _Intent(
+            sends,
+            reads if rng.random() < READ else [],
+            rng.random() >= options.abort,
+            rng.randint(1, 3) if rng.random() < options.abandon else None,
+            rng.random() < READ_OWN,
+            rng.random() < 0.7,
+        )
 
     def _step(self, op: Op, session: Session, transaction: Transaction) -> Request:
         intent = self._intent
@@ -90,6 +107,8 @@ class ProducerRole:
             intent.abandon -= 1
         if transaction.failed and not session.fenced:
             return end_request(session, transaction, commit=False)
+        if intent.reads and self._rng.random() < len(intent.reads) / (len(intent.reads) + len(intent.sends)):
+            return self._read_on(transaction, intent.reads.pop())
         if intent.sends:
             home = intent.sends[0]
             if home not in transaction.added and not session.fenced:
@@ -112,6 +131,23 @@ class ProducerRole:
             record_bytes=settings.record_bytes,
             timeout_ms=settings.request_timeout_ms,
         )
+
+    def _go_on_behind_own_sends(self) -> None:
+        """A process that reads from the beginning would not come near the end in a run."""
+        for home, base_offset in self._placed.items():
+            self._positions[home] = max(self._positions.get(home, 0), base_offset)
+
+    def _read_on(self, transaction: Transaction, home: TopicPartition) -> Request:
+        """What came to that partition since this process read it last."""
+
+        def got(polled: Mapping[str, Any] | None, error: str | None) -> None:
+            if polled is not None:
+                self._positions[home] = polled["next_position"]
+            elif error == "OFFSET_OUT_OF_RANGE":
+                self._positions.pop(home, None)
+
+        reader = Reader(f"t{self._process}", transaction.number)
+        return poll_request(reader, home, self._positions.get(home, 0), POLL_BYTES, got)
 
     def _read(self, transaction: Transaction) -> Request:
         home, position = self._rng.choice(sorted(transaction.placed.items()))

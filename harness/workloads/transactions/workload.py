@@ -43,6 +43,11 @@ CHECKERS = (
     "transaction-offsets",
     "exactly-once",
     "fenced-producer",
+    "g0",
+    "g1b",
+    "g1c",
+    "g-single",
+    "g2",
 )
 
 

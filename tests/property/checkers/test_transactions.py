@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.verdicts.catalogue import TRANSACTIONS
+from checkers.verdicts.transactions import TRANSACTIONS
 from checkers.verdicts.verdict import CheckResult
 from tests.support.judging import Case, invalid, judge_cases
 from tests.support.model_transactions import random_transactions

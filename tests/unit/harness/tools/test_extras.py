@@ -35,7 +35,7 @@ def test_packages_of_the_lab_are_those_of_the_extra() -> None:
         ([], ["pyspark", "rich", "psutil"]),
         (["test", "none.toml"], ["pyspark", "confluent-kafka", "docker", "paramiko"]),
         (["nightly", "none", "--seeds", "1"], ["pyspark", "junitparser", "jinja2"]),
-        (["analyze", "none"], ["pyspark", "pyarrow"]),
+        (["analyze", "none"], ["pyspark", "pyarrow", "rustworkx"]),
         (["report", "none"], ["jinja2"]),
         (["serve", "none"], ["jinja2", "starlette", "uvicorn"]),
     ],

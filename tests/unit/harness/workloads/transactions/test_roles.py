@@ -52,6 +52,8 @@ def _response(request: Request, number: int, rng: Random) -> dict[str, object]:
             return {"producer_id": rng.randrange(10), "producer_epoch": number}
         case "send":
             return {"base_offset": number}
+        case "poll":
+            return {"next_position": number, "records": []}
         case _:
             return {}
 
@@ -108,6 +110,34 @@ def test_some_transactions_are_aborted_some_left_open_and_some_zombies_go_on() -
         fenced_at = {one.txn: at for at, one in reversed(list(enumerate(sent))) if one.error == "PRODUCER_FENCED"}
         zombies += sum(one.f == "send" and at > fenced_at.get(one.txn, STEPS) for at, one in enumerate(sent))
     assert min(aborted, left, zombies) > 10
+
+
+def test_some_transactions_read_several_partitions_and_write_several() -> None:
+    both = 0
+    for sent in histories():
+        for txn in {one.txn for one in sent if one.f == "end_txn" and one.fields["commit"]}:
+            homes = {f: {one.home for one in sent if one.txn == txn and one.f == f} for f in ("poll", "send")}
+            both += min(len(homes["poll"]), len(homes["send"])) > 1
+    assert both > 100
+
+
+def test_process_reads_on_where_its_last_poll_ended_or_its_own_sends_of_earlier_transactions_stand() -> None:
+    goes_on = 0
+    for sent in histories(refusals=0.0):
+        known: dict[object, int] = {}
+        placed: dict[object, int] = {}
+        txn: object = None
+        for at, one in enumerate(sent):
+            if one.txn is not None and one.txn != txn:
+                txn = one.txn
+                known |= {home: max(known.get(home, 0), base) for home, base in placed.items()}
+                placed = {}
+            if one.f == "send":
+                placed[one.home] = at
+            if one.f == "poll" and one.fields["position"] == known.get(one.home, 0):
+                known[one.home] = at
+                goes_on += 1
+    assert goes_on > 1000
 
 
 class Inputs:

@@ -1,0 +1,101 @@
+"""Peeling: which edges can be on a cycle at all, so that only those leave Spark.
+
+Every node has a time. A cycle that goes forward in time must come back by an edge that does not, so all of its nodes
+lie in a stretch of time that such edges cover without a gap: what lies outside, or leads from one stretch to another,
+is on no cycle. No iteration, and no more than a few passes over edges sorted by time.
+
+Each layer is peeled by itself: an edge that cannot be on a cycle of wr edges may well be on one of all kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.transactions.cycle_edges import COLUMNS, PROCESS, REAL_TIME, RW, WR, WW
+
+_KEPT = (*COLUMNS, "at_u", "at_v")
+READS, DATA, ORDERED = "reads", "data", "ordered"
+"""Layers: reads of one another in whatever order of time; dependencies by data; these and the orders of time."""
+
+LAYERS = {
+    READS: (WR, PROCESS, REAL_TIME),
+    DATA: (WW, WR, RW),
+    ORDERED: (WW, WR, RW, PROCESS, REAL_TIME),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One that may be on a cycle: columns of `cycle_edges.COLUMNS`, and the times of its nodes, in ns."""
+
+    u: int
+    v: int
+    edge: str
+    p: str | None
+    from_op: int | None
+    from_offset: int | None
+    from_value: int | None
+    to_op: int | None
+    to_offset: int | None
+    to_value: int | None
+    at_u: int = 0
+    at_v: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peeled:
+    """edges: of each layer what is left. over: layers of which more was left than the bound; the rest is not there."""
+
+    edges: dict[str, list[Edge]]
+    over: frozenset[str]
+
+
+def peel(edges: DataFrame, bound: int) -> Peeled:
+    """At most so many edges of each layer, the earliest, on the driver."""
+    left = _left(edges).where(F.col("nth") <= bound + 1)
+    found: dict[str, list[Edge]] = {layer: [] for layer in LAYERS}
+    table = left.select("layer", *_KEPT).toArrow().to_pydict()
+    for layer, *values in zip(table["layer"], *(table[name] for name in _KEPT), strict=True):
+        found[layer].append(Edge(*values))
+    over = frozenset(layer for layer, edges in found.items() if len(edges) > bound)
+    return Peeled({layer: edges[:bound] for layer, edges in found.items()}, over)
+
+
+def _layers() -> Column:
+    return F.array_compact(
+        F.array(*[F.when(F.col("edge").isin(*kinds), F.lit(layer)) for layer, kinds in LAYERS.items()])
+    )
+
+
+def _left(edges: DataFrame) -> DataFrame:
+    """Edges with their layer, and nth in it by time: those within one stretch that edges back in time cover."""
+    layered = edges.select(
+        *_KEPT,
+        F.explode(_layers()).alias("layer"),
+        F.least("at_u", "at_v").alias("low"),
+        F.greatest("at_u", "at_v").alias("high"),
+        (F.col("at_v") <= F.col("at_u")).alias("back"),
+    )
+    by_low = Window.partitionBy("layer").orderBy("low", "high")
+    reached = F.max("high").over(by_low.rowsBetween(Window.unboundedPreceding, -1))
+    gap = reached.isNull() | (F.col("low") > reached)
+    stretches = (
+        layered.where("back")
+        .select("layer", "low", "high", gap.cast("int").alias("begins"))
+        .withColumn("stretch", F.sum("begins").over(by_low.rowsBetween(Window.unboundedPreceding, 0)))
+        .groupBy("layer", "stretch")
+        .agg(F.min("low").alias("low"), F.max("high").alias("until"))
+        .drop("stretch")
+    )
+    # Stretches lie apart: an edge lies in the last one that began before it, or in none.
+    line = Window.partitionBy("layer").orderBy("low", F.col("until").isNull())
+    covered = (
+        layered.unionByName(stretches, allowMissingColumns=True)
+        .withColumn("covered", F.last("until", ignorenulls=True).over(line.rowsBetween(Window.unboundedPreceding, 0)))
+        .where(F.col("u").isNotNull() & (F.col("high") <= F.col("covered")))
+    )
+    order = Window.partitionBy("layer").orderBy("low", "high", "u", "v", "edge", "p")
+    return covered.withColumn("nth", F.row_number().over(order))

@@ -1,0 +1,33 @@
+"""What the catalogue says of one checker: its title, its family, and what it must have seen before it may say valid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Group = Literal["black-box", "white-box", "coverage"]
+Source = Literal["history", "events", "segments", "zookeeper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """name: as in results.json. needs: figure → what its absence means. sources: evidence it rests on.
+
+    none: figure → what is said of it; a run in which it is not 0 is not valid. own: judges operations that some
+    workloads alone have; a run of another workload leaves nothing out.
+    """
+
+    name: str
+    title: str
+    group: Group
+    needs: Mapping[str, str]
+    sources: tuple[Source, ...] = ("history",)
+    linearizability: bool = False
+    none: Mapping[str, str] = field(default_factory=dict)
+    own: bool = False
+
+
+def own(name: str, title: str, needs: Mapping[str, str]) -> Spec:
+    """A black-box checker of operations that some workloads alone have."""
+    return Spec(name, title, "black-box", needs, own=True)
