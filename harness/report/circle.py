@@ -42,7 +42,7 @@ def lanes(steps: Sequence[Step]) -> tuple[str, ...]:
 
 def lane(name: str) -> str:
     """What the head of a column has room for: transactions have long numbers."""
-    return name.replace("transaction ", "txn ")
+    return name.replace("transaction ", "T")
 
 
 def _begins(name: object) -> str:

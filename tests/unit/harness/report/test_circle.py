@@ -45,10 +45,10 @@ def results() -> dict[str, Any]:
 
 def test_each_dependency_is_an_arrow_to_the_next_and_the_last_one_leads_back() -> None:
     steps = circle(EDGES)
-    assert lanes(steps) == ("txn 5", "poll 7")
+    assert lanes(steps) == ("T5", "poll 7")
     assert [(step.lanes[0], step.label, step.to) for step in steps] == [
-        ("txn 5", "wr", "poll 7"),
-        ("poll 7", "rw", "txn 5"),
+        ("T5", "wr", "poll 7"),
+        ("poll 7", "rw", "T5"),
     ]
     assert steps[0].text.startswith("Transaction 5 was read by poll 7: value 17")
     there, back = list(ElementTree.fromstring(svg(steps, lanes(steps))).iter("line"))[-2:]
@@ -68,8 +68,8 @@ def test_finding_without_a_cycle_has_none() -> None:
 
 def test_terminal_tells_the_dependencies() -> None:
     lines = list(told(results(), findings(RUN, results(), SERIES), 1, 200))
-    assert any("txn 5 –wr→ poll 7" in line for line in lines)
-    assert any("poll 7 –rw→ txn 5" in line for line in lines)
+    assert any("T5 –wr→ poll 7" in line for line in lines)
+    assert any("poll 7 –rw→ T5" in line for line in lines)
 
 
 def test_page_draws_the_cycle_and_says_it_in_words(tmp_path: Path) -> None:
