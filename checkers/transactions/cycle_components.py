@@ -62,8 +62,9 @@ def cycles(layers: Mapping[str, Sequence[Edge]]) -> list[Cycle]:
     ordered = {name: sorted(edges, key=_order) for name, edges in layers.items()}
     for form, orders in FORMS.items():
         of_reads = _Graph(ordered.get(READS, ()), {WR} | orders)
-        found += [_cycle(of_reads, one, form, G1C, reads_only=True) for one in of_reads.connected(reads)]
-        reads = of_reads.components(reads)
+        new = of_reads.connected(reads)
+        found += [_cycle(of_reads, one, form, G1C, reads_only=True) for one in new]
+        reads = _with(reads, new)
         layer = ordered.get(DATA if form == PLAIN else ORDERED, ())
         lower = _levels(layer, form, orders, lower, reads, found)
     return sorted(found, key=lambda cycle: (len(cycle.edges), [edge.u for edge in cycle.edges]))
@@ -80,13 +81,15 @@ def _levels(
     """Adds to found; kind → components with these kinds of edges in this form."""
     over = _Graph(layer, {WW} | orders)
     known = lower.get(G0, [])
-    found += [_cycle(over, one, form, G0) for one in over.connected(known)]
-    written = over.components(known)
+    new = over.connected(known)
+    found += [_cycle(over, one, form, G0) for one in new]
+    written = _with(known, new)
 
     mixed = _Graph(layer, {WW, WR} | orders)
     known = [*written, *lower.get(G1C, []), *reads]
-    found += [_cycle(mixed, one, form, G1C) for one in mixed.connected(known)]
-    seen = mixed.components(known)
+    new = mixed.connected(known)
+    found += [_cycle(mixed, one, form, G1C) for one in new]
+    seen = _with(known, new)
 
     every = _Graph(layer, {WW, WR, RW} | orders)
     known = [*seen, *lower.get(G2, [])]
@@ -94,10 +97,11 @@ def _levels(
         parts = every.part_reads()
         found += parts
         known += [{edge.u for edge in part.edges} for part in parts]
-    for one in every.connected(known):
+    new = every.connected(known)
+    for one in new:
         single = mixed.shortest(one, every.crossing(one, RW))
         found.append(Cycle(G_SINGLE, form, False, single, len(one.nodes)) if single else _cycle(every, one, form, G2))
-    return {G0: written, G1C: seen, G2: every.components(known)}
+    return {G0: written, G1C: seen, G2: _with(known, new)}
 
 
 def _cycle(graph: _Graph, component: _Component, form: str, kind: str, *, reads_only: bool = False) -> Cycle:
@@ -107,10 +111,14 @@ def _cycle(graph: _Graph, component: _Component, form: str, kind: str, *, reads_
 
 @dataclass(frozen=True, slots=True)
 class _Component:
-    """nodes: of the edges. parts: node → which of the known components it lies in, by a number."""
+    """parts: node → which of the known components it lies in, by a number. pairs: those of its nodes with an edge."""
 
-    nodes: frozenset[int]
     parts: Mapping[int, int]
+    pairs: Sequence[Pair]
+
+    @property
+    def nodes(self) -> AbstractSet[int]:
+        return self.parts.keys()
 
 
 class _Graph:
@@ -142,35 +150,32 @@ class _Graph:
             nodes[numbers[part]].append(node)
         between = {(parts.get(u, u), parts.get(v, v)) for u, v in self._edges}
         graph.extend_from_edge_list([(numbers[u], numbers[v]) for u, v in between if u != v])
-        return [
-            _Component(
-                frozenset(node for number in one for node in nodes[number]),
-                {node: number for number in one for node in nodes[number]},
-            )
-            for one in rx.strongly_connected_components(graph)
-            if len(one) > 1
-        ]
-
-    def components(self, known: Iterable[AbstractSet[int]]) -> list[AbstractSet[int]]:
-        """All of more than one node; with those known, of which some may be of edges that are not here."""
-        known = list(known)
-        found: list[AbstractSet[int]] = [one.nodes for one in self.connected(known)]
-        return [*known, *found]
+        found = [one for one in rx.strongly_connected_components(graph) if len(one) > 1]
+        parts_of = [{node: number for number in one for node in nodes[number]} for one in found]
+        home = {node: nth for nth, parts in enumerate(parts_of) for node in parts}
+        pairs: list[list[Pair]] = [[] for _ in found]
+        for u, v in self._edges:
+            if u in home and home[u] == home.get(v):
+                pairs[home[u]].append((u, v))
+        return [_Component(*one) for one in zip(parts_of, pairs, strict=True)]
 
     def crossing(self, component: _Component, kind: str | None = None) -> list[Edge]:
         """Edges from one known component to another; kind: with an edge of that kind, which is given."""
-        pairs = (pair for pair in self._edges if component.nodes.issuperset(pair))
-        apart = [pair for pair in pairs if component.parts[pair[0]] != component.parts[pair[1]]]
+        apart = [pair for pair in component.pairs if component.parts[pair[0]] != component.parts[pair[1]]]
         if kind is None:
             return [self._edges[pair] for pair in apart]
         return [self._kinds[pair][kind] for pair in apart if kind in self._kinds[pair]]
 
     def shortest(self, component: _Component, closing: Sequence[Edge]) -> tuple[Edge, ...]:
-        """A shortest cycle of one of these edges and edges of this graph within the component; empty: none."""
+        """A shortest cycle of one of these edges and edges of this graph within the component; empty: none.
+
+        component: of this graph, or of one that has all of its edges.
+        """
         graph = rx.PyDiGraph(multigraph=False)
         nodes = sorted(component.nodes)
         numbers = {node: graph.add_node(None) for node in nodes}
-        graph.extend_from_edge_list([(numbers[u], numbers[v]) for u, v in self._edges if u in numbers and v in numbers])
+        own = (pair for pair in component.pairs if pair in self._edges)
+        graph.extend_from_edge_list([(numbers[u], numbers[v]) for u, v in own])
         best: tuple[Edge, ...] = ()
         for edge in sorted(closing, key=lambda edge: (edge.u, edge.v))[:MOST_SEARCHES]:
             paths = rx.digraph_dijkstra_shortest_paths(graph, numbers[edge.v], target=numbers[edge.u])
@@ -191,6 +196,14 @@ class _Graph:
             if WR in kinds and RW in back:
                 found.append(Cycle(G1B, PLAIN, False, (kinds[WR], back[RW]), 2))
         return found
+
+
+def _with(known: Iterable[AbstractSet[int]], new: Iterable[_Component]) -> list[AbstractSet[int]]:
+    """Those known and the new ones, joined where they meet."""
+    whole: dict[int, set[int]] = {}
+    for node, least in _joined([*known, *(one.nodes for one in new)]).items():
+        whole.setdefault(least, set()).add(node)
+    return list(whole.values())
 
 
 def _joined(known: Iterable[AbstractSet[int]]) -> dict[int, int]:
