@@ -3,7 +3,7 @@
 Input grain: one row per ok poll. The offsets of a log go on one by one. Only markers of transactions take an offset
 that no reader is given, and only compaction removes one between others, so that elsewhere [position, next position) has
 a record at each, whether anybody knows of that record or not. Retention and DeleteRecords move the log's start: a
-reader whose position lies below it may jump there.
+reader whose position lies below it may jump there. Of a history from elsewhere nobody knows what took offsets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.black_box.jumps import jumps, told_starts
-from checkers.history.responses import by_wire, is_poll
+from checkers.history.responses import by_wire, imported, is_poll
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 HOLE = "hole"
@@ -26,7 +26,7 @@ def hole_checks(facts: Facts) -> Family:
     start = F.when(wire, F.col("log_start")).otherwise(F.col("told_start"))
     begins = F.greatest("position", F.least(start, F.coalesce("first_offset", "next_position")))
     polls = (
-        answered.where(is_poll())
+        answered.where(is_poll() & ~imported())
         .join(F.broadcast(told_starts(facts.history)), on="p", how="left")
         .join(F.broadcast(_transactional(facts)), on="p", how="left")
         .withColumn("whole", F.col("transactional").isNull())

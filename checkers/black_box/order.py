@@ -22,6 +22,7 @@ from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 REAL_TIME = "real-time-order"
 NONMONOTONIC_SEND = "nonmonotonic-send"
 STALENESS = "staleness"
+_LAST_OP = (1 << 63) - 1
 
 
 def real_time_checks(facts: Facts) -> Family:
@@ -191,8 +192,12 @@ def nonmonotonic_sends(facts: Facts) -> Family:
     begun = sends.withColumn("at_ns", F.col("invoke_ns")).withColumn(
         "stands", F.lit(None).cast(steps.schema["stands"].dataType)
     )
-    # Of one instant what begins comes first: it was not begun after the other.
-    order = Window.partitionBy("p", "process").orderBy("at_ns", F.col("stands").isNotNull())
+    # Of one instant what begins comes first: it was not begun after the other. Where order is promised, that of the
+    # invocations holds within one instant, too.
+    of_instant = (
+        F.when(F.col("in_order"), F.col("op")).when(F.col("stands").isNull(), F.lit(-1)).otherwise(F.lit(_LAST_OP))
+    )
+    order = Window.partitionBy("p", "process").orderBy("at_ns", of_instant, F.col("stands").isNotNull())
     stepped = begun.unionByName(steps).withColumn("previous", F.max("stands").over(order))
     back = stepped.where(F.col("stands").isNull() & (F.col("previous.offset") >= F.col("offset")))
     lost_epoch, missed_epoch = span(F.col("previous.epoch"), F.col("epoch"))

@@ -26,11 +26,12 @@ def drain_gaps(
 
     Healed: no broker of it was restarted since. Every run that gets this far has that round, whatever its faults and
     nodes (harness/workloads/append_poll/final_phase.py), with as much time as each later one (`limits.drain_s`).
-    A workload with neither checker proves in its own way that records are there; its checkers judge that.
+    Of an imported history `unseen` says what was not read to its end. A workload with neither checker proves in its own
+    way that records are there; its checkers judge that.
     """
     of_keys = info.checkers is not None and BY_KEYS in info.checkers
     checker = BY_KEYS if of_keys else "final-drain"
-    if not info.wants(checker):
+    if not info.wants(checker) or info.imported:
         return []
     names = {node.broker_id: node.name for node in info.brokers}
     drained = {(row.p, row.detail) for row in rows if row.checker == checker and row.kind == "figure"}

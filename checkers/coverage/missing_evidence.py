@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from checkers.coverage.compacted import unfit
+from checkers.coverage.imported import beyond
 from checkers.coverage.incidents import uncopied_evidence
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
@@ -52,6 +53,8 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
 
     rows: this checker's.
     """
+    if info.imported and (why := beyond(spec.name)) is not None:
+        return why
     if "own_positions" in spec.needs and not _figure(rows, "own_positions"):
         return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
     if "ends_judged" in spec.needs and info.scripted and not _figure(rows, "ends_judged"):

@@ -17,6 +17,11 @@ def by_wire() -> Column:
     return F.coalesce("reader", F.lit("wire")) == "wire"
 
 
+def imported() -> Column:
+    """Whether the row is of a history from elsewhere: how far its polls reached was worked out of their records."""
+    return F.coalesce("reader", F.lit("wire")) == "imported"
+
+
 def requests_latest() -> Column:
     return (F.col("f") == "list_offsets") & (F.col("timestamp") == -1)
 

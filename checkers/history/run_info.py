@@ -54,7 +54,8 @@ class RunInfo:
     record_bytes: what one record adds to a log at most. checkers: names of those that the workload and the system of
     the run have; None: all. lines: how many its history has, where the run says so. compacted: whether its topic is.
     tombstones_ms: how long a cleaner leaves tombstones to who is reading. start_written_ns: within how long brokers
-    write down that a request raised a log start.
+    write down that a request raised a log start. imported: whether its history was recorded by another tool, of clients
+    alone.
     """
 
     name: str
@@ -84,6 +85,7 @@ class RunInfo:
     compacted: bool = False
     tombstones_ms: int = TOMBSTONES_MS
     start_written_ns: int = START_WRITTEN_NS
+    imported: bool = False
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -151,6 +153,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         compacted="compact" in str(config.get("cleanup.policy", "")),
         tombstones_ms=tombstones_kept_ms(brokers, config),
         start_written_ns=start_written_ns(str(system.get("kind", "highwater")), brokers),
+        imported=bool(raw.get("imported")),
     )
 
 

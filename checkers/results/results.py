@@ -190,18 +190,20 @@ def sentence(
     unmet: Sequence[str] = (),
     uncompared: Sequence[str] = (),
     left_out: Sequence[str] = (),
+    imported: bool = False,
 ) -> str:
     """One sentence a reader can act on; lowered requirements, allowed losses and faults left out always stand in it.
 
     uncompared: replicas whose files faults touched, so that no rule compares them. left_out: checkers that the run
-    does not ask for; what they would show is not said.
+    does not ask for; what they would show is not said. imported: the history is another tool's, of clients alone: of
+    replicas and faults it says nothing.
     """
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
     gone = sum(int(row.get("gone", 0)) for row in durable)
     faults = int(coverage.figures.get("faults", 0))
     seen = f"{acked:,} acknowledged records on {_many(len(durable), 'partition')}"
-    around = f"through {_many(faults, 'fault')}"
+    around = "in a history from elsewhere" if imported else f"through {_many(faults, 'fault')}"
     if "elections" in coverage.figures:
         around += f" and {_many(int(coverage.figures['elections']), 'election')}"
     if verdict == "invalid":
@@ -222,7 +224,8 @@ def sentence(
     else:
         missing = sum(int(row.get("allowed_lost", 0)) for row in durable)
         which = f"all but {missing:,}" if missing else "all"
-        read_back = "" if READ_BACK & set(left_out) else f"{which} read back from every replica, "
+        back = "" if imported else " back from every replica"
+        read_back = "" if READ_BACK & set(left_out) else f"{which} read{back}, "
         text = f"Valid: {seen}, {read_back}{around}"
     allowed = _allowed(checks)
     if allowed:

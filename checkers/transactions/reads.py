@@ -32,7 +32,9 @@ def read_checks(facts: Facts) -> Family:
         )
         .join(ends, on="txn", how="left")
     )
-    early = (F.col("fate") != ABORTED) & (F.col("first.complete_ns") < F.col("commit_invoked_ns"))
+    # What a transaction polls, it polls before it asks for its commit.
+    before_commit = F.col("own") | (F.col("first.complete_ns") < F.col("commit_invoked_ns"))
+    early = (F.col("fate") != ABORTED) & before_commit
     where = text(
         "value {v} of transaction {t} was read at {p} offset {o} under read_committed",
         v=F.col("value"),

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from broker import __version__
 from broker.tools import commands as tools
-from harness.commands import analyze, compare, explain, nightly, record, serve
+from harness.commands import analyze, compare, exchange, explain, nightly, record, serve
 from harness.commands.parser import VERDICT_CODES, Parser, add
+from harness.exchange.operations import ForeignHistoryError
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, USAGE, build_report, command_again
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE
     try:
         code: int = options.command(options)
-    except (PlanError, StoreError) as error:
+    except (PlanError, StoreError, ForeignHistoryError) as error:
         print(f"highwater: {error}", file=sys.stderr)
         return USAGE
     return code
@@ -113,6 +114,7 @@ def parser() -> Parser:
     nightly.add_to(commands)
     serve.add_to(commands)
     compare.add_to(commands)
+    exchange.add_to(commands)
     return top
 
 

@@ -98,7 +98,7 @@ def _facts(run: dict[str, Any], duration_ns: int) -> Figures:
     code = str(run.get("code") or "")
     compiled = ", compiled" if system.get("compiled") else ""
     facts = {
-        "Run": f"{run.get('name')}, seed {run.get('seed')}",
+        "Run": str(run.get("name")) + ("" if "imported" in run else f", seed {run.get('seed')}"),
         "Date": date(run.get("started_wall_ns")),
         "Duration": duration(duration_ns / 1e9) if duration_ns else None,
         "System": f"{system.get('kind')} {run.get('highwater_version', '')}{compiled}".strip(),
@@ -122,10 +122,10 @@ def _details(run: dict[str, Any], results: dict[str, Any]) -> Figures:
     took = duration(float(analysis.get("seconds", 0)))
     rows = {
         "Given": " ".join(map(str, run.get("command", []))),
-        "Seed": str(run.get("seed")),
+        "Seed": None if "imported" in run else str(run.get("seed")),
         "Versions": number({"highwater": run.get("highwater_version"), **run.get("versions", {})}),
         "Code digest": run.get("code"),
-        "Nodes": f"{_KINDS.get(kind, kind)}: {nodes}",
+        "Nodes": f"{_KINDS.get(kind, kind)}: {nodes}" if nodes else None,
         "Topic": number(run.get("topic")),
         "Workload": number(run.get("workload")),
         "Broker settings": number(system.get("settings", {})),
@@ -191,7 +191,11 @@ def _s(nanoseconds: float | None) -> float | None:
 
 
 def _command(run: dict[str, Any]) -> str:
-    """The command that runs this again: the run file that the store kept, with its seed."""
+    """The command that runs this again: the run file that the store kept, with its seed. An imported history is read
+    again.
+    """
+    if isinstance(imported := run.get("imported"), dict):
+        return shlex.join(["highwater", "import", str(imported.get("file")), "--name", str(run.get("name"))])
     nodes = run.get("node_kind")
     parts = ["highwater", "test", str(run.get("run_file", "run.toml")), "--seed", str(run.get("seed"))]
     return shlex.join(parts + (["--nodes", str(nodes)] if nodes else []))

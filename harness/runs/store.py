@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +90,28 @@ def create(root: Path, name: str, now: datetime | None = None) -> RunStore:
         folder.mkdir(parents=True, exist_ok=True)
         path = _make_unique(folder, stamp)
         (path / "evidence").mkdir()
+        _link(folder / "latest", path.name)
+        _link(root / "latest", f"{name}/{path.name}")
+    except OSError as error:
+        raise StoreError(said(error, folder) + f"; a run's folder cannot be made in {folder}") from None
+    return RunStore(path.resolve())
+
+
+def create_whole(root: Path, name: str, fill: Callable[[Path], None]) -> RunStore:
+    """Make a run's folder that is there at once, with all that `fill` writes, or not at all. Raises StoreError."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+    folder = root / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f".{stamp}.part"
+        part.mkdir()
+        try:
+            fill(part)
+            path = _make_unique(folder, stamp)
+            # An empty folder is replaced.
+            os.replace(part, path)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
         _link(folder / "latest", path.name)
         _link(root / "latest", f"{name}/{path.name}")
     except OSError as error:
