@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from checkers.evidence import recorded
 from checkers.evidence.checkpoints import read_checkpoints
 from checkers.evidence.segments import read_partition
 from checkers.evidence.zk_txnlog import Change, read_log_folder
@@ -83,7 +84,7 @@ class Prepared:
     missing_evidence: dict[str, list[str]] = field(default_factory=dict)
     evidence_nodes: list[str] = field(default_factory=list)
     segment_nodes: list[str] = field(default_factory=list)
-    """Nodes whose log folders are there, be it in part."""
+    """Nodes whose log folders are there, be it in part, and are what was recorded."""
 
     def note_missing(self, source: str, text: str) -> None:
         self.missing_evidence.setdefault(source, []).append(text)
@@ -94,6 +95,7 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
     prepared = Prepared()
     parquet = run_dir / "parquet"
     parquet.mkdir(parents=True, exist_ok=True)
+    altered = _note_changed(run_dir, info, prepared)
     _prepare_zookeeper(run_dir, info, prepared, parquet)
     checkpoints: list[dict[str, Any]] = []
     if not info.brokers:
@@ -112,7 +114,8 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
         if not data.is_dir():
             prepared.note_missing("segments", f"no log folders of {node.name}")
             continue
-        prepared.segment_nodes.append(node.name)
+        if node.name not in altered:
+            prepared.segment_nodes.append(node.name)
         for folder in data_folders(data):
             checkpoints += read_checkpoints(node.name, folder)
             prepared.folders += [(node.name, path) for path in partition_folders(folder)]
@@ -123,6 +126,18 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
         _write(parquet / "batches", rows, _BATCH)
         prepared.folders = []
     return prepared
+
+
+def _note_changed(run_dir: Path, info: RunInfo, prepared: Prepared) -> list[str]:
+    """What is not as it was recorded counts as missing; the nodes of which something is not."""
+    history, nodes = recorded.changed(run_dir, info)
+    if history:
+        prepared.note_missing("history", "history.jsonl is not what was recorded: its SHA-256 differs from run.json's")
+    zookeepers = {node.name for node in info.zookeepers}
+    for node in nodes:
+        for source in ("zookeeper",) if node in zookeepers else ("events", "segments"):
+            prepared.note_missing(source, f"the evidence of {node} is not what was recorded: its SHA-256 differs")
+    return nodes
 
 
 def data_folders(data: Path) -> list[Path]:

@@ -24,6 +24,8 @@ from checkers.history.schema import HISTORY_VERSION
 
 RECORD_BYTES_MAX = 1_001_000
 """Bytes of one record with the largest value that a run file allows."""
+PARTITIONS_MAX = 1_000_000
+_INT64 = 1 << 63
 _OVERHEAD_BYTES = 61 + 28
 """Of a batch of its own: its header, and what a record has beside its value (DefaultRecordBatch, DefaultRecord)."""
 _LABEL_BYTES = 19 + 16 + 8
@@ -55,7 +57,7 @@ class RunInfo:
     the run have; None: all. lines: how many its history has, where the run says so. compacted: whether its topic is.
     tombstones_ms: how long a cleaner leaves tombstones to who is reading. start_written_ns: within how long brokers
     write down that a request raised a log start. imported: whether its history was recorded by another tool, of clients
-    alone.
+    alone. recorded: digests of its history and each node's evidence, where the run has them.
     """
 
     name: str
@@ -86,6 +88,7 @@ class RunInfo:
     tombstones_ms: int = TOMBSTONES_MS
     start_written_ns: int = START_WRITTEN_NS
     imported: bool = False
+    recorded: Mapping[str, str] = field(default_factory=dict)
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -114,9 +117,21 @@ def load_run_info(run_dir: Path) -> RunInfo:
     if raw.get("schema") != HISTORY_VERSION:
         raise UnreadableRun(f"{path}: schema is {raw.get('schema')!r}, these checkers read {HISTORY_VERSION}")
     try:
+        _check_numbers(raw)
         return _parse(raw)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise UnreadableRun(f"{path}: {type(error).__name__}: {error}; see docs/history-format.md") from error
+
+
+def _check_numbers(value: object) -> None:
+    """Raises OverflowError for a whole number that is none of 64 bits."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            _check_numbers(one)
+    elif isinstance(value, int) and not -_INT64 <= value < _INT64:
+        raise OverflowError(f"{value} is no whole number of 64 bits")
 
 
 def _parse(raw: Mapping[str, Any]) -> RunInfo:
@@ -128,7 +143,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
     return RunInfo(
         name=str(raw.get("name", "")),
         topic=str(topic["name"]),
-        partitions=tuple(f"{topic['name']}-{number}" for number in range(int(topic["partitions"]))),
+        partitions=tuple(f"{topic['name']}-{number}" for number in range(_partitions(topic))),
         replication_factor=_optional_int(topic.get("replication_factor")),
         min_insync_replicas=_min_isr(int(topic.get("min_insync_replicas") or 1), brokers, config),
         unclean=bool(topic.get("unclean_leader_election") or False) or _unclean_by_broker(brokers, config),
@@ -154,7 +169,16 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         tombstones_ms=tombstones_kept_ms(brokers, config),
         start_written_ns=start_written_ns(str(system.get("kind", "highwater")), brokers),
         imported=bool(raw.get("imported")),
+        recorded={str(name): str(digest) for name, digest in (raw.get("recorded") or {}).items()},
     )
+
+
+def _partitions(topic: Mapping[str, Any]) -> int:
+    """Without a partition nothing would be missed. Raises ValueError."""
+    count = int(topic["partitions"])
+    if not 1 <= count <= PARTITIONS_MAX:
+        raise ValueError(f"topic.partitions is {count}, should be 1 to {PARTITIONS_MAX}")
+    return count
 
 
 def _skews_clocks(kinds: Mapping[str, Mapping[str, Any]] | None) -> bool:

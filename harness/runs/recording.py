@@ -15,6 +15,7 @@ from harness.operations.history import History
 from harness.plan.plan import Plan
 from harness.runs import run_info
 from harness.runs.console import Console, Stats
+from harness.runs.digests import digests
 from harness.runs.expected_phases import expected_phases
 from harness.runs.room import lacking_room, said
 from harness.runs.run_control import Abort
@@ -92,6 +93,7 @@ class Recording:
             self._history.close()
             lines = self._history.lines
             changes: dict[str, object] = {"finished": problem is None, "aborted": problem, "lines": lines}
+            changes["recorded"] = digests(self.store)
             changes |= {} if trouble is None else {"trouble": trouble}
             self.store.update_run(**changes)
         except Exception as error:

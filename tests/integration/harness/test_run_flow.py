@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from harness.operations.history import read_lines, recover
 from harness.plan.run_file import parse_plan
 from harness.runs.console import Stats
+from harness.runs.digests import digests
 from harness.runs.run import Options, run
 from harness.workloads.append_poll.workload import AppendPollRun
 from tests.integration.harness.scripted_run import TEXT, World, carry_out, phases
@@ -40,6 +41,8 @@ def test_run_records_what_the_checkers_need(world: World, tmp_path: Path) -> Non
     run_json = store.read_run()
     assert (run_json["finished"], run_json["aborted"], run_json["seed"]) == (True, None, 3)
     assert run_json["lines"] == len(lines)
+    assert run_json["recorded"] == digests(store), "something was written once the record was complete"
+    assert "history.jsonl" in digests(store)
     assert parse_plan("run.toml", store.run_toml.read_text()).seed == 3
     sends = [line for line in lines if line["f"] == "send" and line["type"] == "ok" and line["phase"] == "main"]
     assert 30 < len(sends) < 120

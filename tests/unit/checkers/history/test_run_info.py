@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from checkers.cli import CRASH, main
 from checkers.history.run_info import UnreadableRun, load_run_info
+from tests.support.run_damage import damage
 
 RUN: dict[str, Any] = {
     "schema": 1,
@@ -127,3 +129,38 @@ def test_command_with_unknown_option_ends_254() -> None:
 def test_run_info_says_whether_the_topic_is_compacted(tmp_path: Path, policy: str | None, compacted: bool) -> None:
     config = {} if policy is None else {"cleanup.policy": policy}
     assert load_run_info(_write(tmp_path, topic={**RUN["topic"], "config": config})).compacted == compacted
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"schema": 2}, "schema is 2, these checkers read 1"),
+        ({"topic": {"name": "hw", "partitions": 0}}, "topic.partitions is 0, should be 1 to 1000000"),
+        ({"topic": {"name": "hw", "partitions": 1 << 40}}, "topic.partitions is 1099511627776"),
+        ({"topic": {"name": "hw"}}, "KeyError: 'partitions'"),
+        ({"topic": ["hw"]}, "AttributeError"),
+        ({"workload": ["acks"]}, "AttributeError"),
+        ({"checks": "none"}, "AttributeError"),
+        ({"recorded": [1]}, "AttributeError"),
+        ({"origin_wall_ns": 1 << 63}, "9223372036854775808 is no whole number of 64 bits"),
+        ({"nodes": [{"name": "n1", "broker_id": -(1 << 70)}]}, "is no whole number of 64 bits"),
+    ],
+)
+def test_run_json_that_says_what_it_cannot_is_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnreadableRun) as caught:
+        load_run_info(_write(tmp_path, **changes))
+    assert str(caught.value).startswith(f"{tmp_path / 'run.json'}: ")
+    assert told in str(caught.value)
+
+
+def test_run_json_with_any_field_changed_is_read_or_refused(tmp_path: Path) -> None:
+    """Of 500 that were edited by chance, none ends in another error."""
+    for seed in range(500):
+        _write(tmp_path)
+        what = damage(tmp_path, "run.json: edited", Random(seed))
+        try:
+            load_run_info(tmp_path)
+        except UnreadableRun:
+            continue
+        except Exception as error:
+            raise AssertionError(what) from error
