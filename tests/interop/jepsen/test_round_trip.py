@@ -31,6 +31,7 @@ CANNOT: dict[str, tuple[set[str], set[str]]] = {
     **dict.fromkeys((f"lost-write/{case}" for case in ("bad-before-asked", "bad-beyond-asked")), _STARTS[0]),
     **dict.fromkeys((f"vanished-read/{case}" for case in ("bad-earliest", "ok-expired", "bad-young")), _STARTS[1]),
     **dict.fromkeys((f"vanished-read/{case}" for case in ("ok-deleted", "bad-beyond-deleted")), _STARTS[1]),
+    **dict.fromkeys((f"lost-write/{case}" for case in ("ok-jumped", "bad-jumped")), _STARTS[1]),
     "lost-write/bad-passed-over": ({"vanished-read"}, set()),
     # That a drain came to the end.
     "lost-write/bad-without-offset": ({"lost-write"}, set()),

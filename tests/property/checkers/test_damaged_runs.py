@@ -87,6 +87,7 @@ def test_damaged_run_is_never_valid(
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(4 * 3600)
 def test_damaged_runs_are_never_valid_by_chance(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
     seen: Counter[tuple[str, str]] = Counter()
     wrong = []
