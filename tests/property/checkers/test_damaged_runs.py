@@ -7,7 +7,6 @@ by day, a thousand at night, all in one Spark session.
 from __future__ import annotations
 
 import shutil
-import tarfile
 import traceback
 from collections import Counter
 from pathlib import Path
@@ -19,11 +18,11 @@ from pyspark.sql import SparkSession
 from checkers.analysis import analyse
 from checkers.history.run_info import UnreadableRun
 from tests.support.judging import pyspark_sockets
+from tests.support.recorded_runs import unpacked
 from tests.support.run_damage import MAY_CHANGE_NOTHING, damage, kinds
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V5")]
 
-RECORDED = Path(__file__).with_name("recorded")
 RUNS = {"kip-101-high-watermark": "invalid", "kip-101-leader-epoch": "valid"}
 NIGHTLY = 1000
 REFUSED = "refused"
@@ -40,9 +39,7 @@ BY_DAY = [
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The runs as they were recorded, each in a folder of its name."""
     folder = tmp_path_factory.mktemp("recorded")
-    for name in RUNS:
-        with tarfile.open(RECORDED / f"{name}.tar.gz") as archive:
-            archive.extractall(folder / name, filter="data")
+    unpacked(folder)
     return folder
 
 

@@ -6,7 +6,6 @@ What the checkers then make of a damaged run, `tests/property/checkers/test_dama
 from __future__ import annotations
 
 import shutil
-import tarfile
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -15,22 +14,18 @@ import pytest
 
 from checkers.evidence.prepare import prepare
 from checkers.history.run_info import UnreadableRun, load_run_info
+from tests.support.recorded_runs import unpacked
 from tests.support.run_damage import DAMAGES, MAY_CHANGE_NOTHING, damage, kinds
 
 pytestmark = pytest.mark.guarantee("V5")
 
-RECORDED = Path(__file__).parents[3] / "property" / "checkers" / "recorded"
 SEED = 1000
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The runs as they were recorded."""
-    folder = tmp_path_factory.mktemp("recorded")
-    for path in sorted(RECORDED.glob("*.tar.gz")):
-        with tarfile.open(path) as archive:
-            archive.extractall(folder / path.name.removesuffix(".tar.gz"), filter="data")
-    return sorted(folder.iterdir())
+    return unpacked(tmp_path_factory.mktemp("recorded"))
 
 
 def _outcome(folder: Path) -> str:
