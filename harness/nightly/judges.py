@@ -28,6 +28,10 @@ class _Judge:
     process: subprocess.Popen[bytes]
     runs: int = 0
 
+    def waits(self) -> bool:
+        """Whether it can be asked again: one that ends takes its socket away first, and is there for a moment more."""
+        return self.socket.exists() and self.process.poll() is None
+
 
 class Judges:
     """Used from many threads."""
@@ -65,9 +69,10 @@ class Judges:
         with self._lock:
             while self._free:
                 judge = self._free.pop()
-                if judge.process.poll() is None:
+                if judge.waits():
                     return judge
                 self._all.remove(judge)
+                _end(judge)
             judge = self._start()
             self._all.append(judge)
             return judge
@@ -76,7 +81,7 @@ class Judges:
         with self._lock:
             if judge not in self._all:
                 return
-            if judge.runs < RUNS_EACH and judge.process.poll() is None:
+            if judge.runs < RUNS_EACH and judge.waits():
                 self._free.append(judge)
                 return
             self._all.remove(judge)
