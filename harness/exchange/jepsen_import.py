@@ -22,7 +22,7 @@ from harness.operations.history import MAIN
 from harness.runs.run_info import SCHEMA, version
 from harness.runs.store import RunStore, create_whole
 from harness.systems import system_kind
-from harness.workloads import workload_kind
+from harness.workloads.append_poll.workload import CHECKERS
 
 TOPIC = "jepsen"
 READER = "imported"
@@ -74,7 +74,7 @@ def _run_json(path: Path, name: str, argv: Sequence[str], made: Imported, lines:
         "workload": {"kind": "jepsen.tests.kafka"},
         # Those of nodes say themselves that nothing is there for them.
         "checkers": [
-            *workload_kind("append-poll").checkers,
+            *CHECKERS,
             *system_kind("highwater").checkers,
             *(OF_TRANSACTIONS if made.transactional else ()),
         ],
