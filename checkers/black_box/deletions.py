@@ -213,7 +213,6 @@ def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) ->
         "node",
         changes(spans, F.col("node"), F.col("invoke_ns")).alias("files"),
         F.col("complete_ns").alias("at_ns"),
-        F.lit(1).alias("turn"),
         F.struct("log_start", "op", "complete_ns", "epoch").alias("told"),
     )
     asked = named.where(F.col("low").isNotNull()).select(
@@ -221,18 +220,13 @@ def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) ->
         "node",
         changes(spans, F.col("node"), F.col("complete_ns")).alias("files"),
         F.col("invoke_ns").alias("at_ns"),
-        F.lit(0).alias("turn"),
         F.struct("invoke_ns", "low", "op", "complete_ns", "epoch").alias("later"),
     )
-    earlier = (
-        Window.partitionBy("p", "node", "files").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
-    )
+    # In one epoch that is `back`.
+    same_epoch = F.coalesce(F.col("later.epoch") == F.col("highest.epoch"), F.lit(False))
     fallen = (
-        high.unionByName(asked, allowMissingColumns=True)
-        .withColumn("highest", F.max("told").over(earlier))
-        .where(F.col("later.low") < F.col("highest.log_start"))
-        # In one epoch that is `back`.
-        .where(~F.coalesce(F.col("later.epoch") == F.col("highest.epoch"), F.lit(False)))
+        _fallen(high, asked, "p", "node", "files")
+        .where(~same_epoch)
         .groupBy("p", "node", "highest")
         .agg(F.min("later").alias("later"))
     )
@@ -262,6 +256,21 @@ def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) ->
     )
 
 
+def _fallen(high: DataFrame, asked: DataFrame, *within: str) -> DataFrame:
+    """Rows of asked whose `later.low` lies below the highest log start that was told before, with that as `highest`.
+
+    high(within, at_ns, told), asked(within, at_ns, later). At equal times the request counts as the earlier one: it was
+    not certainly sent after the response.
+    """
+    earlier = Window.partitionBy(*within).orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    return (
+        high.withColumn("turn", F.lit(1))
+        .unionByName(asked.withColumn("turn", F.lit(0)), allowMissingColumns=True)
+        .withColumn("highest", F.max("told").over(earlier))
+        .where(F.col("later.low") < F.col("highest.log_start"))
+    )
+
+
 def _back(reads: DataFrame) -> DataFrame:
     """One row per log start that a later response of the same leader denied."""
     told = reads.where(F.col("epoch").isNotNull() & F.col("log_start").isNotNull())
@@ -269,24 +278,15 @@ def _back(reads: DataFrame) -> DataFrame:
         "p",
         "epoch",
         F.col("complete_ns").alias("at_ns"),
-        F.lit(1).alias("turn"),
         F.struct("log_start", "op", "complete_ns").alias("told"),
     )
     asked = told.select(
         "p",
         "epoch",
         F.col("invoke_ns").alias("at_ns"),
-        F.lit(0).alias("turn"),
-        F.struct("invoke_ns", "log_start", "op", "complete_ns").alias("later"),
+        F.struct("invoke_ns", F.col("log_start").alias("low"), "op", "complete_ns").alias("later"),
     )
-    earlier = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
-    fallen = (
-        high.unionByName(asked, allowMissingColumns=True)
-        .withColumn("highest", F.max("told").over(earlier))
-        .where(F.col("later.log_start") < F.col("highest.log_start"))
-        .groupBy("p", "epoch", "highest")
-        .agg(F.min("later").alias("later"))
-    )
+    fallen = _fallen(high, asked, "p", "epoch").groupBy("p", "epoch", "highest").agg(F.min("later").alias("later"))
     return apply_rules(
         fallen,
         [
@@ -298,10 +298,10 @@ def _back(reads: DataFrame) -> DataFrame:
                     p=F.col("p"),
                     h=F.col("highest.log_start"),
                     e=F.col("epoch"),
-                    l=F.col("later.log_start"),
+                    l=F.col("later.low"),
                 ),
                 name="back",
-                offset=F.col("later.log_start"),
+                offset=F.col("later.low"),
                 ops=[F.col("highest.op"), F.col("later.op")],
                 from_ns=F.col("highest.complete_ns"),
                 to_ns=F.col("later.complete_ns"),
