@@ -80,29 +80,22 @@ class RunStore:
 
 def create(root: Path, name: str, now: datetime | None = None) -> RunStore:
     """Make a new run's folder and point the links at it. Two runs of one millisecond get two folders."""
-    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
-    folder = root / name
-    if "," in str(folder.absolute()):
-        raise StoreError(
-            f"{folder.absolute()}: a comma in the path: brokers keep their logs there, and log.dirs is a list"
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    absolute = (root / name).absolute()
+    if "," in str(absolute):
+        raise StoreError(f"{absolute}: a comma in the path: brokers keep their logs there, and log.dirs is a list")
+
+    def make(folder: Path, stamp: str) -> Path:
         path = _make_unique(folder, stamp)
         (path / "evidence").mkdir()
-        _link(folder / "latest", path.name)
-        _link(root / "latest", f"{name}/{path.name}")
-    except OSError as error:
-        raise StoreError(said(error, folder) + f"; a run's folder cannot be made in {folder}") from None
-    return RunStore(path.resolve())
+        return path
+
+    return _linked(root, name, now, make)
 
 
 def create_whole(root: Path, name: str, fill: Callable[[Path], None]) -> RunStore:
     """Make a run's folder that is there at once, with all that `fill` writes, or not at all. Raises StoreError."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
-    folder = root / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+
+    def make(folder: Path, stamp: str) -> Path:
         part = folder / f".{stamp}.part"
         part.mkdir()
         try:
@@ -112,6 +105,18 @@ def create_whole(root: Path, name: str, fill: Callable[[Path], None]) -> RunStor
             os.replace(part, path)
         finally:
             shutil.rmtree(part, ignore_errors=True)
+        return path
+
+    return _linked(root, name, None, make)
+
+
+def _linked(root: Path, name: str, now: datetime | None, make: Callable[[Path, str], Path]) -> RunStore:
+    """The run's folder that `make(folder, stamp)` makes, once the links point at it. Raises StoreError."""
+    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+    folder = root / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = make(folder, stamp)
         _link(folder / "latest", path.name)
         _link(root / "latest", f"{name}/{path.name}")
     except OSError as error:
