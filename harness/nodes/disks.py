@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from harness.nodes.base import CommandFailed, Node
+from harness.nodes.base import CommandFailed, Completed, Node, printed
 
 _SIZE = "512M"
-_TRIES = 3
 # A container's /dev is its own: it has no loop devices until somebody makes their files there.
 _LOOPS = r"""
 loops() {
@@ -127,11 +126,7 @@ def detach_below(node: Node, folder: str) -> None:
 
 def log_bytes(node: Node, folder: str) -> int:
     """The size of all segment files together. Raises CommandFailed."""
-    for _ in range(_TRIES):
-        # An engine under load may lose what a command printed, though it says that it ended well.
-        if said := _script(node, _BYTES, folder).strip():
-            return int(said)
-    raise CommandFailed(f"node {node.name}: its disk: no size was printed")
+    return int(printed(lambda: _done(node, _BYTES, folder), f"node {node.name}: its disk: the size of the logs").stdout)
 
 
 def _image(node: Node) -> str:
@@ -139,7 +134,11 @@ def _image(node: Node) -> str:
 
 
 def _script(node: Node, script: str, *arguments: str) -> str:
+    return _done(node, script, *arguments).stdout
+
+
+def _done(node: Node, script: str, *arguments: str) -> Completed:
     done = node.run(["sh", "-c", script, "sh", *arguments], check=False, timeout_s=60.0)
     if done.returncode != 0:
         raise CommandFailed(f"node {node.name}: its disk: {done.stderr.strip() or done.returncode}")
-    return done.stdout
+    return done

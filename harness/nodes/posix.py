@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.nodes.base import CommandFailed, Completed, DaemonSpec
+from harness.nodes.base import CommandFailed, Completed, DaemonSpec, printed
 
 # Field 22 of /proc/PID/stat, the name in field 2 cut away as it may hold spaces and parentheses; 3rd field: Z is dead.
 _LIBRARY = r"""
@@ -48,7 +48,6 @@ done
 _PID = _LIBRARY + 'alive "$1" && echo "$pid"\n'
 _SIGNAL = _LIBRARY + 'if alive "$1"; then kill -"$2" "$pid"; else exit 11; fi\n'
 
-_TRIES = 3
 CLEAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -104,14 +103,8 @@ class PosixNode(ABC):
 
     def pid(self, name: str) -> int | None:
         """The daemon's pid as seen from `run`, or None."""
-        for _ in range(_TRIES):
-            done = self._script(_PID, self._pid_file(name))
-            if done.returncode != 0:
-                return None
-            # A Docker engine under load may lose what a command printed, though it says that it ended well.
-            if said := done.stdout.strip():
-                return int(said)
-        raise CommandFailed(f"node {self.name}: no pid of {name} was printed")
+        done = printed(lambda: self._script(_PID, self._pid_file(name)), f"node {self.name}: the pid of {name}")
+        return int(done.stdout) if done.returncode == 0 else None
 
     def signal(self, name: str, signal_number: int) -> None:
         """Signal a daemon; CommandFailed when it is not running."""
