@@ -80,7 +80,6 @@ def _nightly(options: argparse.Namespace) -> int:
         webhook=night.webhook,
         shrink_minutes=night.shrink_minutes,
     )
-    options.out.mkdir(parents=True, exist_ok=True)
     with closing(Judges(options.out / "judges.log")) as judges, terminated_as_interrupted():
         return run_night(due, options.out, settings, Subprocesses(options.nodes, judges), say=_say)
 
