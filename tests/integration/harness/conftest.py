@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from harness.clients.connection import Address
 from harness.clients.router import Cluster
+from harness.runs.store import RunStore, create
 from harness.systems.highwater.kind import Highwater
 from tests.integration.harness.fake_broker import FakeBroker
 from tests.integration.harness.scripted_run import World
@@ -31,3 +33,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(Highwater, "open", lambda _kind, _nodes, _plan: made)
     yield made
     made.broker.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    """A recorded run of one line, to be judged."""
+    run = create(tmp_path / "store", "demo")
+    run.write_run({"schema": 1, "name": "demo", "finished": True, "aborted": None})
+    run.history.write_text('{"type":"invoke","index":0}\n')
+    return run

@@ -10,7 +10,7 @@ from harness.commands import main as cli
 from harness.runs import analysis
 from harness.runs.analysis import analyze
 from harness.runs.checkers_process import AnalysisFailed, Where, read_jobs
-from harness.runs.store import RunStore, create, read_json
+from harness.runs.store import RunStore, read_json
 
 CHECKERS = """
 import json, os, sys, time
@@ -22,14 +22,6 @@ json.dump({{"verdict": "{verdict}", "sentence": "It is {verdict}.", "checkers": 
           open(run + "/results.json", "w"))
 sys.exit({code})
 """
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    run = create(tmp_path / "store", "demo")
-    run.write_run({"schema": 1, "name": "demo", "finished": True, "aborted": None})
-    run.history.write_text('{"type":"invoke","index":0}\n')
-    return run
 
 
 @pytest.fixture

@@ -15,18 +15,10 @@ import pytest
 
 from harness.runs.analysis import analyze
 from harness.runs.checkers_process import HERE, JUDGE, AnalysisFailed, AnalysisTooLong, Where, where_checkers_run
-from harness.runs.store import RunStore, create, write_json
+from harness.runs.store import RunStore, write_json
 
 Request = dict[str, Any]
 Answer = Callable[[Request, socket.socket], None]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    run = create(tmp_path / "store", "demo")
-    run.write_run({"schema": 1, "name": "demo", "finished": True, "aborted": None})
-    run.history.write_text('{"type":"invoke","index":0}\n')
-    return run
 
 
 @pytest.fixture(autouse=True)
