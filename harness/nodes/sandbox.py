@@ -232,7 +232,9 @@ def _init(command: Sequence[str], alive_fd: int, status_fd: int, outer: tuple[in
     """Pid 1 of the sandbox: furnish it, run the command, reap, report the command's wait status, end."""
     os.setpgid(0, 0)  # out of reach of the terminal and of signals to the caller's whole group
     _die_with_parent()
-    if select.select([alive_fd], [], [], 0)[0]:  # the outer process died before it was our death signal
+    alive = select.poll()
+    alive.register(alive_fd, select.POLLIN)
+    if alive.poll(0):  # the outer process died before it was our death signal
         os._exit(EXIT_NO_SANDBOX)
     try:
         _furnish(*outer)

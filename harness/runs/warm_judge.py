@@ -25,6 +25,8 @@ class WarmJudge:
         """path: of its socket, which may be longer than an address of a socket."""
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX)
+        self._readable = select.poll()
+        self._readable.register(self._socket, select.POLLIN)
         self._answer = b""
 
     def __enter__(self) -> WarmJudge:
@@ -52,7 +54,7 @@ class WarmJudge:
 
     def wait(self, seconds: float) -> int | None:
         """The checkers' exit code; None when they have not ended within so many seconds."""
-        while select.select([self._socket], [], [], seconds)[0]:
+        while self._readable.poll(seconds * 1000):
             try:
                 piece = self._socket.recv(4096)
             except OSError as error:

@@ -1,4 +1,4 @@
-"""A process that runs out of descriptors."""
+"""A process that runs out of descriptors, or has very many."""
 
 from __future__ import annotations
 
@@ -23,3 +23,19 @@ def descriptors_left(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for fd in spare:
             os.close(fd)
+
+
+@contextmanager
+def many_descriptors() -> Iterator[None]:
+    """What the process opens gets a number that select() does not take."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
+    held = [os.dup(2)]
+    try:
+        while held[-1] < 1024:
+            held.append(os.dup(2))
+        yield
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

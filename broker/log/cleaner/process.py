@@ -244,8 +244,9 @@ def _die_with_parent() -> None:
 
 
 def _check_parent() -> None:
-    readable, _, _ = select.select([sys.stdin], [], [], 0)
-    if readable:
+    parent = select.poll()
+    parent.register(sys.stdin, select.POLLIN)
+    if parent.poll(0):
         raise CleaningStopped
 
 

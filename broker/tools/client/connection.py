@@ -6,7 +6,6 @@ failure it is closed. Not thread-safe.
 
 from __future__ import annotations
 
-import select
 import socket
 import struct
 import time
@@ -15,6 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from broker import __version__
 from broker.tools.client.errors import BrokerError, Unreachable
+from broker.tools.client.waits import readable, writable
 from broker.wire.api import SUPPORTED, ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.headers import decode_response_header, encode_request_header
@@ -74,7 +74,7 @@ class Connection:
     def open(self, deadline: float) -> None:
         """Connect and learn the broker's versions, unless that is done. Raises Unreachable, BrokerError."""
         if self._socket is not None:
-            if self._waiting or not _readable(self._socket, 0.0):
+            if self._waiting or not readable((self.fileno(),), 0.0):
                 return
             self.close()
         left = deadline - time.monotonic()
@@ -147,7 +147,7 @@ class Connection:
                     view = view[self._socket.send(view) :]
                 except BlockingIOError:
                     left = deadline - time.monotonic()
-                    if left <= 0 or not select.select([], [self._socket], [], left)[1]:
+                    if left <= 0 or not writable(self.fileno(), left):
                         raise TimeoutError("the request was not taken in time") from None
         except OSError as error:
             raise self._broken(str(error)) from None
@@ -159,7 +159,7 @@ class Connection:
         while (body := self.poll()) is None:
             assert self._socket is not None
             left = deadline - time.monotonic()
-            if left <= 0 or not _readable(self._socket, left):
+            if left <= 0 or not readable((self.fileno(),), left):
                 raise self._broken(f"no response to {self._waiting[0].api.name} in time")
         return body
 
@@ -217,9 +217,3 @@ class Connection:
             self._socket = None
         self._waiting.clear()
         self._received.clear()
-
-
-def _readable(sock: socket.socket, seconds: float) -> bool:
-    poller = select.poll()
-    poller.register(sock, select.POLLIN)
-    return bool(poller.poll(seconds * 1000))

@@ -6,7 +6,6 @@ One request at a time to each leader, without a fetch session. Not thread-safe.
 
 from __future__ import annotations
 
-import select
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -19,6 +18,7 @@ from broker.tools.client.connection import Connection
 from broker.tools.client.errors import RETRIABLE, BrokerError, ToolError, Unreachable
 from broker.tools.client.offsets import leaders, list_offsets
 from broker.tools.client.properties import Properties
+from broker.tools.client.waits import readable
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode, error_name
 from broker.wire.isolation import READ_COMMITTED, READ_UNCOMMITTED
@@ -120,7 +120,7 @@ class Fetcher:
             if self._stale:
                 left = min(left, max(self._look_up_at - time.monotonic(), 0.01))
             if self._requests:
-                select.select([one.connection for one in self._requests.values()], [], [], left)
+                readable([one.connection.fileno() for one in self._requests.values()], left)
             else:
                 time.sleep(min(left, 0.1))
 

@@ -6,7 +6,6 @@ otherwise, a producer id keeps retries from doubling records (KIP-98).
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -20,6 +19,7 @@ from broker.tools.client.errors import RETRIABLE, BrokerError, ToolError, Unreac
 from broker.tools.client.offsets import Leader
 from broker.tools.client.partitioner import Sticky, partition_of
 from broker.tools.client.properties import Properties
+from broker.tools.client.waits import readable
 from broker.wire.api import ApiKey
 from broker.wire.compression import CodecMissing, Compression, check_installed
 from broker.wire.errors import ErrorCode
@@ -182,7 +182,7 @@ class Producer:
         if pause:
             timeout = min(timeout, pause)
         if self._requests:
-            select.select(self.descriptors(), [], [], timeout)
+            readable(self.descriptors(), timeout)
         elif pause:
             time.sleep(timeout)
         self._receive()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import select
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -17,6 +16,7 @@ from broker.tools.client.errors import ToolError, java_name
 from broker.tools.client.producer import Producer, Sent, producer_settings
 from broker.tools.client.properties import Properties, key_values
 from broker.tools.client.settings import client_settings
+from broker.tools.client.waits import readable
 from broker.tools.options import Parser, given, warn_unread, whole
 from broker.tools.produce.reader import LineReader, Lines
 
@@ -140,7 +140,7 @@ def input_lines(producer: Producer, *, prompt: bool) -> Iterator[bytes]:
         if prompt:
             print(">", end="", flush=True)
         while True:
-            ready, _, _ = select.select([source, *producer.descriptors()], [], [], producer.wait())
+            ready = readable([source, *producer.descriptors()], producer.wait())
             producer.poll(0.0)
             if source in ready:
                 break

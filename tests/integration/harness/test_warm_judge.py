@@ -16,6 +16,7 @@ import pytest
 from harness.runs.analysis import analyze
 from harness.runs.checkers_process import HERE, JUDGE, AnalysisFailed, AnalysisTooLong, Where, where_checkers_run
 from harness.runs.store import RunStore, write_json
+from tests.support.descriptors import many_descriptors
 
 Request = dict[str, Any]
 Answer = Callable[[Request, socket.socket], None]
@@ -73,6 +74,11 @@ def test_run_is_judged_where_a_judge_waits(
     assert (judged.verdict, judged.exit_code) == (verdict, code)
     assert (store.path / "analysis.log").read_text() == "as the checkers print\n"
     assert not (store.path / "scratch").exists()
+
+
+def test_judge_answers_a_process_of_many_descriptors(store: RunStore, tmp_path: Path) -> None:
+    with many_descriptors(), judge_at(tmp_path / "judge", says(0, "valid")):
+        assert analyze(store, 30, where=Where(judge=tmp_path / "judge")).verdict == "valid"
 
 
 def test_judge_of_a_path_that_is_no_address_is_found(store: RunStore, tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""Waiting for descriptors, whatever their numbers are: select() takes none above 1,023."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterable
+
+
+def readable(descriptors: Iterable[int], seconds: float | None) -> set[int]:
+    """Those that can be read or are broken, after waiting for one for so long (None: without end)."""
+    return _ready(descriptors, select.POLLIN, seconds)
+
+
+def writable(descriptor: int, seconds: float) -> bool:
+    """Whether it takes something, or is broken, within so long."""
+    return bool(_ready((descriptor,), select.POLLOUT, seconds))
+
+
+def _ready(descriptors: Iterable[int], event: int, seconds: float | None) -> set[int]:
+    poller = select.poll()
+    for descriptor in descriptors:
+        poller.register(descriptor, event)
+    return {descriptor for descriptor, _ in poller.poll(None if seconds is None else seconds * 1000)}
