@@ -16,7 +16,7 @@ from harness.exchange.jepsen_import import as_map
 from harness.exchange.operations import Poll, Send, read_history
 from tests.support.histories import TICK_NS, Story
 
-GOLDENS = Path(__file__).parents[3] / "interop" / "jepsen"
+GOLDENS = Path(__file__).parents[3] / "jepsen"
 
 
 def _run_of(story: Story, folder: Path) -> Path:
