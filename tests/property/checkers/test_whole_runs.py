@@ -167,7 +167,7 @@ def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark
     ]
 
 
-@pytest.mark.parametrize("lost_its_end", [False, True])
+@pytest.mark.parametrize("lost_its_end", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_whole_run_that_names_few_checkers_claims_no_more_than_they_show(
     spark: SparkSession, folder: Path, lost_its_end: bool
 ) -> None:
@@ -215,7 +215,10 @@ def _late_clock_step(from_ns: int, until_ns: int) -> list[dict[str, Any]]:
     return [{**seen, "f": "start", "time_ns": from_ns}, {**seen, "f": "stop", "time_ns": until_ns}]
 
 
-@pytest.mark.parametrize("story", ["in time", "too_short", "another late fault"])
+@pytest.mark.parametrize(
+    "story",
+    ["in time", *(pytest.param(story, marks=pytest.mark.nightly) for story in ("too_short", "another late fault"))],
+)
 def test_whole_run_whose_partition_serves_nothing_after_a_fault_is_unknown_if_there_was_time(
     spark: SparkSession, folder: Path, story: str
 ) -> None:
@@ -331,7 +334,11 @@ def test_whole_run_whose_fault_does_not_say_its_effects_is_unknown(spark: SparkS
     ("told", "why"),
     [
         (copied_in_part, "the evidence of n1 is not whole: OSError: connection lost"),
-        (ended_while_copying, "the evidence of n1 is not whole: no line says that all was copied"),
+        pytest.param(
+            ended_while_copying,
+            "the evidence of n1 is not whole: no line says that all was copied",
+            marks=pytest.mark.nightly,
+        ),
         (None, None),
     ],
     ids=["in part", "nobody says", "whole"],
