@@ -6,7 +6,7 @@ it does through this protocol only, so every fault works on every kind. Paths ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -24,22 +24,6 @@ class Completed:
 
 class CommandFailed(Exception):
     """A command on a node exited non-zero or did not end in time; the text names node, argv, code and stderr."""
-
-
-_TRIES = 3
-
-
-def printed(ask: Callable[[], Completed], what: str) -> Completed:
-    """What a command that changes nothing says: it failed, or printed something. what: for the error, "node n1: …".
-
-    A Docker engine under load may lose what a command printed, though it says that it ended well: it is asked again.
-    Raises CommandFailed.
-    """
-    for _ in range(_TRIES):
-        done = ask()
-        if done.returncode != 0 or done.stdout.strip():
-            return done
-    raise CommandFailed(f"{what} was not printed")
 
 
 @dataclass(frozen=True, slots=True)

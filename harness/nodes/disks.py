@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from harness.nodes.base import CommandFailed, Completed, Node, printed
+from harness.nodes.base import CommandFailed, Completed, Node
 
 _SIZE = "512M"
 # A container's /dev is its own: it has no loop devices until somebody makes their files there.
@@ -126,7 +126,7 @@ def detach_below(node: Node, folder: str) -> None:
 
 def log_bytes(node: Node, folder: str) -> int:
     """The size of all segment files together. Raises CommandFailed."""
-    return int(printed(lambda: _done(node, _BYTES, folder), f"node {node.name}: its disk: the size of the logs").stdout)
+    return int(_done(node, _BYTES, folder).stdout)
 
 
 def _image(node: Node) -> str:

@@ -6,6 +6,7 @@ is used (docker_engine), what is in the image (docker_image).
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 import time
@@ -23,6 +24,7 @@ from harness.nodes import transfer
 from harness.nodes.base import CommandFailed, Completed, Node
 from harness.nodes.compiled import check_compiled_modules
 from harness.nodes.docker_engine import EngineMissing, OwnEngine, can_start, connect
+from harness.nodes.docker_exec import Commands, Ended
 from harness.nodes.docker_image import NodeImage
 from harness.nodes.manifest import Manifest
 from harness.nodes.packages import require_imports
@@ -52,6 +54,7 @@ class DockerNode(PosixNode):
         super().__init__(place.name, place.address, ROOT)
         self._image = image
         self.container: Any = None
+        self._commands = Commands(self._execute)
 
     def run(
         self,
@@ -72,14 +75,10 @@ class DockerNode(PosixNode):
                 self.put(Path(handle.name), stdin)
             command = ["sh", "-c", 'exec < "$1"; rm "$1"; shift; exec "$@"', "sh", stdin, *command]
         began = time.monotonic()
-        with _errors(self.name):
-            result = self._existing().exec_run(command, demux=True, user="root")
-        stdout, stderr = (part or b"" for part in result.output)
-        if result.exit_code in (124, 137) and time.monotonic() - began >= timeout_s:
+        code, out, err = self._commands.run(command, f"node {self.name}: {shlex.join(argv)[:500]}")
+        if code in (124, 137) and time.monotonic() - began >= timeout_s:
             raise timed_out(self.name, argv, timeout_s)
-        done = Completed(
-            tuple(argv), result.exit_code, stdout.decode(errors="replace"), stderr.decode(errors="replace")
-        )
+        done = Completed(tuple(argv), code, out.decode(errors="replace"), err.decode(errors="replace"))
         if check and done.returncode != 0:
             raise failed(self.name, done)
         return done
@@ -123,6 +122,11 @@ class DockerNode(PosixNode):
     def faketime_library(self) -> str | None:
         """The library that the image holds, or None."""
         return self._image.faketime_path
+
+    def _execute(self, command: Sequence[str]) -> Ended:
+        with _errors(self.name):
+            code, (out, err) = self._existing().exec_run(list(command), demux=True, user="root")
+        return Ended(code, out or b"", err or b"")
 
     def _existing(self) -> Any:
         if self.container is None:

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.nodes.base import CommandFailed, Completed, DaemonSpec, printed
+from harness.nodes.base import CommandFailed, Completed, DaemonSpec
 
 # Field 22 of /proc/PID/stat, the name in field 2 cut away as it may hold spaces and parentheses; 3rd field: Z is dead.
 _LIBRARY = r"""
@@ -103,7 +103,7 @@ class PosixNode(ABC):
 
     def pid(self, name: str) -> int | None:
         """The daemon's pid as seen from `run`, or None."""
-        done = printed(lambda: self._script(_PID, self._pid_file(name)), f"node {self.name}: the pid of {name}")
+        done = self._script(_PID, self._pid_file(name))
         return int(done.stdout) if done.returncode == 0 else None
 
     def signal(self, name: str, signal_number: int) -> None:
