@@ -20,6 +20,7 @@ from checkers.history.load import History, span_of
 from checkers.history.responses import furthest_shown
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
+from checkers.spark.tables import one_piece
 
 
 def expiry_of(history: Path, info: RunInfo, events: DataFrame, *, requested: bool = False) -> Expiry | None:
@@ -111,6 +112,7 @@ def _counted(rows: DataFrame, at: str, sends: DataFrame, by: str, name: str) -> 
     upto = Window.partitionBy("p").orderBy("at").rangeBetween(Window.unboundedPreceding, Window.currentRow)
     return (
         wanted.unionByName(sent)
+        .transform(one_piece)
         .withColumn(name, F.sum("n").over(upto))
         .where(F.col("row").isNotNull())
         .select("row.*", name)

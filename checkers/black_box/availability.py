@@ -9,6 +9,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, figures, union
 
 AVAILABILITY = "availability"
@@ -23,7 +24,11 @@ def availability(facts: Facts) -> Family:
     is_acked = (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
     acked = sends.where(is_acked).select("p", F.col("complete_ns").alias("at_ns"))
     # The phase's own begin and end bound the first and the last window.
-    marks = acked.unionByName(begun.select("p", "at_ns")).unionByName(begun.select("p", F.col("end_ns").alias("at_ns")))
+    marks = (
+        acked.unionByName(begun.select("p", "at_ns"))
+        .unionByName(begun.select("p", F.col("end_ns").alias("at_ns")))
+        .transform(one_piece)
+    )
     order = Window.partitionBy("p").orderBy("at_ns")
     gaps = marks.withColumn("gap_ms", (F.col("at_ns") - F.lag("at_ns").over(order)) / 1e6)
     worst = gaps.groupBy("p").agg(F.max("gap_ms").alias("worst"))

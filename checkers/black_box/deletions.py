@@ -41,6 +41,7 @@ from checkers.black_box.facts import Facts, known_epoch
 from checkers.black_box.interrupted import ANYBODY, SETTLE_NS, changes, joined, takes_away, touches
 from checkers.history.faults import Interruption
 from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch, response_log_start
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DELETED = "deleted-records"
@@ -140,6 +141,7 @@ def _after(acked: DataFrame, reads: DataFrame, spans: Sequence[Interruption]) ->
     ordered = Window.orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     return (
         done.unionByName(begun, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn(
             "settled",
             F.max(F.when(F.col("is_settled"), F.col("deletion"))).over(ordered.partitionBy("p", "node", "files")),
@@ -266,6 +268,7 @@ def _fallen(high: DataFrame, asked: DataFrame, *within: str) -> DataFrame:
     return (
         high.withColumn("turn", F.lit(1))
         .unionByName(asked.withColumn("turn", F.lit(0)), allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("highest", F.max("told").over(earlier))
         .where(F.col("later.low") < F.col("highest.log_start"))
     )

@@ -42,6 +42,7 @@ from checkers.history.responses import (
     shown_end,
     shown_stable_end,
 )
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
@@ -165,6 +166,7 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
     )
     beyond = (
         requested.unionByName(shown, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("highest", F.max("shown").over(before))
         .where(F.col("requested").isNotNull() & (F.col("highest.shown_end") >= F.col("requested.least")))
     )

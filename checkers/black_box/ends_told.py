@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from checkers.history.load import History
 from checkers.history.responses import by_wire, is_poll, response_epoch, shown_end
+from checkers.spark.tables import one_piece
 
 
 def told_end() -> Column:
@@ -41,6 +42,7 @@ def told_by_leader(history: History) -> DataFrame:
     )
     return (
         answers.unionByName(named, allowMissingColumns=True)
+        .transform(one_piece)
         .where(F.col("epoch") >= 0)
         .groupBy("told_p", "told_node", "epoch")
         .agg(F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"), F.max("end").alias("end"))

@@ -27,7 +27,7 @@ from checkers.history.load import History
 from checkers.history.responses import response_log_start
 from checkers.history.retention import START_WRITTEN_NS, Expiry
 from checkers.history.transactions import COMMITTED, transactions_table
-from checkers.spark.tables import kept
+from checkers.spark.tables import kept, one_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,7 @@ def expired(facts: Facts, rows: DataFrame) -> DataFrame:
         .where(F.col("log_start") > 0)
         .select("p", F.lit(0).alias("since"), "log_start", "complete_ns")
         .unionByName(jumps(facts.history).select("p", "since", "log_start", "complete_ns"))
+        .transform(one_piece)
         .groupBy("p", "since", "log_start")
         .agg(F.min("complete_ns").alias("first_ns"), F.max("complete_ns").alias("last_ns"))
         .groupBy("p")
@@ -223,6 +224,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     )
     grouped = (
         sent.unionByName(read)
+        .transform(one_piece)
         .groupBy("p", "value")
         .agg(
             one_send().alias("send"),
@@ -332,6 +334,7 @@ def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
     named = F.col("value").isNotNull()
     return (
         acked.unionByName(read)
+        .transform(one_piece)
         .groupBy("p", "offset")
         .agg(
             F.min("value").alias("min_value"),

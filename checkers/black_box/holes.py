@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from checkers.black_box.facts import Facts
 from checkers.black_box.jumps import jumps, told_starts
 from checkers.history.responses import by_wire, imported, is_poll
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 HOLE = "hole"
@@ -77,4 +78,4 @@ def _transactional(facts: Facts) -> DataFrame:
     added = facts.history.coordination.where(F.col("f") == "add_partitions").select(
         F.explode("asked.partitions").alias("p")
     )
-    return sent.unionByName(added).distinct().withColumn("transactional", F.lit(True))
+    return sent.unionByName(added).transform(one_piece).distinct().withColumn("transactional", F.lit(True))

@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts, known_epoch
 from checkers.history.responses import by_wire, looks_up, response_epoch, response_log_start
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LOOKUP = "wrong-lookup"
@@ -159,6 +160,7 @@ def _passed_over(facts: Facts, lookups: DataFrame, records: DataFrame) -> DataFr
         .unionByName(
             records.select("p", F.col("offset").alias("at"), F.lit(1).alias("turn"), "stamp"), allowMissingColumns=True
         )
+        .transform(one_piece)
         # A lookup stands before the record at its own offset.
         .withColumn(
             "newest",
@@ -252,6 +254,7 @@ def _below(facts: Facts, lookups: DataFrame) -> DataFrame:
     earlier = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     below = (
         told.unionByName(asked, allowMissingColumns=True)
+        .transform(one_piece)
         .where(F.col("epoch").isNotNull())
         .withColumn("highest", F.max("told").over(earlier))
         .where(F.col("lookup.found") < F.col("highest.log_start"))

@@ -22,6 +22,7 @@ from checkers.black_box.facts import Facts, decided, deleter, expired, undeleted
 from checkers.black_box.jumps import without_jumps
 from checkers.history.load import History
 from checkers.history.responses import response_log_start
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LOST = "lost-write"
@@ -59,6 +60,7 @@ def lost_checks(facts: Facts) -> Family:
         covered_ranges(asked)
         .withColumn("by", everybody)
         .unionByName(covered_ranges(asked.where(F.col("isolation") == 0)).withColumn("by", F.lit("uncommitted")))
+        .transform(one_piece)
     )
     reach = (
         history.requests.where(F.col("outcome") == "ok")

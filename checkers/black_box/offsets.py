@@ -23,6 +23,7 @@ from checkers.black_box.facts import (
 )
 from checkers.evidence.unclean_elections import epoch_interval, span
 from checkers.history.responses import response_epoch, response_log_start
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 INCONSISTENT = "inconsistent-offset"
@@ -81,6 +82,7 @@ def _sightings(facts: Facts, at: DataFrame) -> DataFrame:
     )
     return (
         polls.unionByName(acks)
+        .transform(one_piece)
         .join(at, on=["p", "offset"], how="left_semi")
         .withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
     )

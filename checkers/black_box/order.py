@@ -17,6 +17,7 @@ from checkers.black_box.ends_told import told_end
 from checkers.black_box.facts import Facts, known_epoch, may_come_back, seen_in
 from checkers.evidence.unclean_elections import epoch_interval, span
 from checkers.history.responses import response_epoch
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REAL_TIME = "real-time-order"
@@ -47,6 +48,7 @@ def real_time_checks(facts: Facts) -> Family:
     higher = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
     judged = (
         records.unionByName(_told(facts), allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("record_above", F.min("stands").over(higher))
         .withColumn("told_above", F.min("told").over(higher))
     )
@@ -58,6 +60,7 @@ def real_time_checks(facts: Facts) -> Family:
         judged = (
             judged.withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
             .unionByName(_shown(facts), allowMissingColumns=True)
+            .transform(one_piece)
             .withColumn("record_since", F.min("shown").over(since))
             .withColumn("told_since", F.min("told").over(since))
         )
@@ -160,6 +163,7 @@ def _shown(facts: Facts) -> DataFrame:
     )
     return (
         acks.unionByName(reads)
+        .transform(one_piece)
         .where(F.col("value").isNotNull() & F.col("epoch").isNotNull())
         .withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
         .groupBy("p", "epoch_interval", "offset", "value")
@@ -198,7 +202,7 @@ def nonmonotonic_sends(facts: Facts) -> Family:
         F.when(F.col("in_order"), F.col("op")).when(F.col("stands").isNull(), F.lit(-1)).otherwise(F.lit(_LAST_OP))
     )
     order = Window.partitionBy("p", "process").orderBy("at_ns", of_instant, F.col("stands").isNotNull())
-    stepped = begun.unionByName(steps).withColumn("previous", F.max("stands").over(order))
+    stepped = begun.unionByName(steps).transform(one_piece).withColumn("previous", F.max("stands").over(order))
     back = stepped.where(F.col("stands").isNull() & (F.col("previous.offset") >= F.col("offset")))
     lost_epoch, missed_epoch = span(F.col("previous.epoch"), F.col("epoch"))
     found = apply_rules(
@@ -247,6 +251,7 @@ def staleness(facts: Facts) -> Family:
     above = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, 0)
     measured: DataFrame = (
         acked.unionByName(at_end)
+        .transform(one_piece)
         .withColumn("missed_ns", F.min("acked_ns").over(above))
         .where(F.col("invoke_ns").isNotNull())
         .withColumn(

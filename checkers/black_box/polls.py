@@ -21,6 +21,7 @@ from checkers.black_box.jumps import gone_by_then
 from checkers.black_box.offsets import VANISHED
 from checkers.evidence.unclean_elections import span
 from checkers.history.responses import by_wire
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 INT_SKIP = "int-poll-skip"
@@ -142,6 +143,7 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
     below = Window.partitionBy("p").orderBy("offset", "known").rowsBetween(Window.unboundedPreceding, 0)
     ranks = (
         known.unionByName(points)
+        .transform(one_piece)
         .withColumn(
             "rank", F.when(F.col("isolation") == 1, F.sum("shown").over(below)).otherwise(F.sum("known").over(below))
         )

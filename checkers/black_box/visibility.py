@@ -20,6 +20,7 @@ from checkers.history.responses import (
     response_watermark,
     shown_end,
 )
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 ABOVE_HW = "read-above-hw"
@@ -61,7 +62,10 @@ def visibility_checks(facts: Facts) -> Family:
     # At equal times the request counts as the earlier one: it was not certainly sent after the response.
     before = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     judged = (
-        shown.unionByName(bounded).withColumn("highest", F.max("shown").over(before)).where(F.col("hw").isNotNull())
+        shown.unionByName(bounded)
+        .transform(one_piece)
+        .withColumn("highest", F.max("shown").over(before))
+        .where(F.col("hw").isNotNull())
     )
     above = judged.where(F.col("hw") < F.col("highest.shown_end"))
     # One row per response that showed too much, not one per later request.

@@ -21,6 +21,7 @@ from checkers.evidence.timeline import Evidence, transaction_ns
 from checkers.history.faults import Fault
 from checkers.history.load import History
 from checkers.history.run_info import RunInfo
+from checkers.spark.tables import one_piece
 
 MAIN = "main"
 """Phase of the load: sentinels and drains come after it."""
@@ -147,7 +148,11 @@ def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:
     acked = F.col("base_offset").isNotNull() | (F.col("acks") == 0)
     wrote = history.ops.where((F.col("f") == "send") & main & ok & acked & ~F.col("sentinel"))
     read = history.requests.where((F.col("f") == "poll") & main & ok & (F.col("returned") > 0))
-    seen = wrote.select("p", F.lit("w").alias("work")).unionByName(read.select("p", F.lit("r").alias("work")))
+    seen = (
+        wrote.select("p", F.lit("w").alias("work"))
+        .unionByName(read.select("p", F.lit("r").alias("work")))
+        .transform(one_piece)
+    )
     found = {(row.p, row.work) for row in seen.distinct().collect()}
     gaps: list[str] = []
     for work, what in (("w", "acknowledged write to"), ("r", "poll that returned a record of")):
@@ -260,6 +265,7 @@ def leader_changes(history: History, evidence: Evidence) -> DataFrame:
     )
     return (
         seen.unionByName(announced)
+        .transform(one_piece)
         .groupBy("p")
         .agg(F.max("at_ns").alias("changed_ns"), F.max_by("leader", "at_ns").alias("leader"))
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import functions as F
 
 from checkers.groups.facts import GroupFacts, latest
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 AHEAD = "commit-ahead"
@@ -17,7 +18,7 @@ AHEAD = "commit-ahead"
 def ahead_checks(facts: GroupFacts) -> Family:
     columns = ["op", "f", "group", "p", "committed", "node", "invoke_ns", "complete_ns"]
     acked = facts.commits.where(F.col("outcome") == "ok").select(*columns)
-    told = acked.unionByName(facts.fetches.select(*columns)).where(F.col("committed") >= 0)
+    told = acked.unionByName(facts.fetches.select(*columns)).transform(one_piece).where(F.col("committed") >= 0)
     polls = facts.history.requests.where(
         (F.col("f") == "poll") & (F.col("outcome") == "ok") & F.col("group").isNotNull()
     ).select("group", "p", "next_position", F.col("invoke_ns").alias("complete_ns"))

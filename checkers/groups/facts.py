@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
-from checkers.spark.tables import kept
+from checkers.spark.tables import kept, one_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ def latest(keys: list[str], facts: DataFrame, readers: DataFrame, fact: Column, 
     asking = readers.withColumn("_at", F.col(at)).withColumn("_is_fact", F.lit(0))
     return (
         asking.unionByName(told, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn(name, F.max("_fact").over(order))
         .where(F.col("_is_fact") == 0)
         .drop("_at", "_is_fact", "_fact")

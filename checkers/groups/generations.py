@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import functions as F
 
 from checkers.groups.facts import GroupFacts, known, with_proof
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 GENERATION = "generation"
@@ -18,7 +19,10 @@ GENERATION = "generation"
 def generation_checks(facts: GroupFacts) -> Family:
     columns = ["op", "f", "group", "member", "generation", "node", "invoke_ns", "complete_ns"]
     answers = (
-        facts.joins.select(*columns).unionByName(facts.syncs.select(*columns)).unionByName(facts.beats.select(*columns))
+        facts.joins.select(*columns)
+        .unionByName(facts.syncs.select(*columns))
+        .unionByName(facts.beats.select(*columns))
+        .transform(one_piece)
     )
     judged = known(
         facts, ["group"], facts.syncs, with_proof(facts, answers), F.struct("generation", "op", "invoke_ns"), "newest"

@@ -22,13 +22,20 @@ def address(path: Path) -> str:
 
 
 def read_table(spark: SparkSession, kind: T.StructType, folder: Path) -> DataFrame:
-    frame = spark.read.schema(kind).parquet(address(folder))
-    return frame.coalesce(1) if in_one_piece(spark) else frame
+    return one_piece(spark.read.schema(kind).parquet(address(folder)))
 
 
 def write_table(frame: DataFrame, folder: Path) -> None:
-    whole = frame.coalesce(1) if in_one_piece(frame.sparkSession) else frame
-    whole.write.mode("overwrite").parquet(address(folder))
+    one_piece(frame).write.mode("overwrite").parquet(address(folder))
+
+
+def one_piece(frame: DataFrame) -> DataFrame:
+    """The same rows, in a short job as one piece: of a table that is read, and after a union.
+
+    Spark counts a union's pieces together, though each is the only one of its side, and shuffles them for whatever
+    comes next: a stage more, of as many tasks as there are sides, each of which decodes the whole plan.
+    """
+    return frame.coalesce(1) if in_one_piece(frame.sparkSession) else frame
 
 
 def in_one_piece(spark: SparkSession) -> bool:

@@ -28,7 +28,7 @@ from pyspark.sql.window import WindowSpec
 
 from checkers.black_box.facts import Facts
 from checkers.history.transactions import COMMITTED, UNKNOWN, transactions_table
-from checkers.spark.tables import kept
+from checkers.spark.tables import kept, one_piece
 
 WW, WR, RW, PROCESS, REAL_TIME = "ww", "wr", "rw", "process", "real-time"
 
@@ -53,6 +53,7 @@ def dependencies(facts: Facts) -> DataFrame:
         .unionByName(_part_read(writes, polls, read))
         .unionByName(_of_one_process(nodes))
         .unionByName(_one_after_another(nodes))
+        .transform(one_piece)
     )
     times = nodes.select("node", "at_ns")
     return kept(
@@ -73,6 +74,7 @@ def _nodes(facts: Facts) -> DataFrame:
     )
     transactions = (
         sent.unionByName(polled)
+        .transform(one_piece)
         .groupBy("txn")
         .agg(F.min("began").alias("began"), F.max("shown").alias("shown"))
         .join(transactions_table(history).where(F.col("fate").isin(COMMITTED, UNKNOWN)), on="txn", how="inner")
@@ -92,7 +94,7 @@ def _nodes(facts: Facts) -> DataFrame:
         F.col("complete_ns").alias("over_ns"),
         F.col("complete_ns").alias("at_ns"),
     )
-    return transactions.unionByName(reads)
+    return transactions.unionByName(reads).transform(one_piece)
 
 
 def _answered() -> Column:
@@ -194,6 +196,7 @@ def _not_yet_read(writes: DataFrame, polls: DataFrame) -> DataFrame:
     back = Window.partitionBy("p").orderBy(F.col("at").desc(), F.col("read").isNotNull())
     return _once(
         there.unionByName(ended, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("next", F.last("write", ignorenulls=True).over(back.rowsBetween(Window.unboundedPreceding, 0)))
         .where(F.col("read").isNotNull() & (F.col("next.node") != F.col("read.node")))
         .select(*_edge(F.col("read.node"), F.col("next.node"), RW, F.col("p"), _unread("read.", "next.")))
@@ -247,6 +250,7 @@ def _one_after_another(nodes: DataFrame) -> DataFrame:
     until = _line().rowsBetween(Window.unboundedPreceding, 0)
     placed = (
         over.unionByName(begins, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("ends", F.count("ended").over(until))
         .withColumn("latest", F.max("since").over(until))
     )
@@ -257,6 +261,7 @@ def _one_after_another(nodes: DataFrame) -> DataFrame:
         placed.where(F.col("begins").isNotNull() & (F.col("ends") > 0))
         .select("begins", F.col("ends").alias("last"), F.col("latest").alias("at"))
         .unionByName(ends.select(F.col("over").alias("at"), "ended", "nth"), allowMissingColumns=True)
+        .transform(one_piece)
         # How many were over before that: the first that comes right before v is the next one.
         .withColumn("skipped", F.count("nth").over(until))
         .where(F.col("begins").isNotNull())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.spark.tables import one_piece
 from checkers.transactions.cycle_edges import COLUMNS, PROCESS, REAL_TIME, RW, WR, WW
 
 _KEPT = (*COLUMNS, "at_u", "at_v")
@@ -94,6 +95,7 @@ def _left(edges: DataFrame) -> DataFrame:
     line = Window.partitionBy("layer").orderBy("low", F.col("until").isNull())
     covered = (
         layered.unionByName(stretches, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("covered", F.last("until", ignorenulls=True).over(line.rowsBetween(Window.unboundedPreceding, 0)))
         .where(F.col("u").isNotNull() & (F.col("high") <= F.col("covered")))
     )

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from checkers.black_box.facts import Facts
 from checkers.history.load import History
 from checkers.history.responses import by_wire
+from checkers.spark.tables import one_piece
 from checkers.transactions.names import FENCED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -82,7 +83,7 @@ def _requests(history: History) -> DataFrame:
             *when,
         )
     )
-    return of_coordinators.unionByName(sends)
+    return of_coordinators.unionByName(sends).transform(one_piece)
 
 
 def _homes(history: History, key: str) -> DataFrame:
@@ -91,7 +92,9 @@ def _homes(history: History, key: str) -> DataFrame:
         F.col(f"asked.{key}").alias(key), F.explode("asked.partitions").alias("p")
     )
     sent = history.sends.where(F.col(key).isNotNull()).select(key, "p")
-    return added.unionByName(sent).groupBy(key).agg(F.sort_array(F.collect_set("p")).alias("homes"))
+    return (
+        added.unionByName(sent).transform(one_piece).groupBy(key).agg(F.sort_array(F.collect_set("p")).alias("homes"))
+    )
 
 
 def _replaced(producers: DataFrame) -> DataFrame:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.history.transactions import ABORTED, transactions_table
+from checkers.spark.tables import one_piece
 from checkers.transactions.names import EXACTLY_ONCE, FINAL, OFFSETS
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -140,6 +141,7 @@ def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
     before = Window.partitionBy("group", "p").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     behind = (
         commits.unionByName(asked, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("highest", F.max("commit").over(before))
         .where(F.col("got").isNotNull() & (F.col("got.offset") < F.col("highest.offset")))
     )

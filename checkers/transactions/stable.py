@@ -27,6 +27,7 @@ from checkers.history.responses import (
     shown_stable_end,
     stable_end,
 )
+from checkers.spark.tables import one_piece
 from checkers.transactions.names import FINAL, HANGING, STABLE
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -93,6 +94,7 @@ def _fallen(responses: DataFrame) -> DataFrame:
     before = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     broken = (
         shown.unionByName(bounds, allowMissingColumns=True)
+        .transform(one_piece)
         .withColumn("highest", F.max("decided").over(before))
         .where(F.col("later").isNotNull() & (F.col("later.bound") < F.col("highest.end")))
         .groupBy("p", "epoch", "highest")
@@ -168,6 +170,7 @@ def _not_taken(facts: Facts) -> DataFrame:
     )
     return (
         added.unionByName(sent)
+        .transform(one_piece)
         .join(taken.select("id").distinct(), on="id", how="left_anti")
         .groupBy("p")
         .agg(F.min("id").alias("not_taken"))

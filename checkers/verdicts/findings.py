@@ -14,6 +14,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.spark.tables import one_piece
 from checkers.verdicts.verdict import Row
 
 Kind = Literal["invalid", "unknown", "allowed"]
@@ -97,12 +98,17 @@ def figures(rows: DataFrame, named: Mapping[tuple[str, str], Column]) -> DataFra
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames of one schema. In halves: Spark goes through a union's whole plan when it is made."""
+    """All rows of frames of one schema."""
     assert frames
+    return frames[0] if len(frames) == 1 else one_piece(_in_halves(frames))
+
+
+def _in_halves(frames: Sequence[DataFrame]) -> DataFrame:
+    """Spark goes through a union's whole plan when it is made."""
     if len(frames) == 1:
         return frames[0]
     middle = len(frames) // 2
-    return union(frames[:middle]).unionByName(union(frames[middle:]))
+    return _in_halves(frames[:middle]).unionByName(_in_halves(frames[middle:]))
 
 
 def text(template: str, **columns: Column) -> Column:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history import schema
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, union
 from checkers.verdicts.verdict import WITNESSES, Row
 
@@ -78,7 +79,7 @@ def bounded(families: Sequence[Family], witnesses: int, excuse: Excuse = as_they
         .where((F.col("nth") <= witnesses) | (F.col("nth_in_partition") == 1))
         .drop("nth", "nth_in_partition")
     )
-    return counted.unionByName(figures)
+    return counted.unionByName(figures).transform(one_piece)
 
 
 def _figure_rows(families: Sequence[Family]) -> DataFrame:

@@ -18,6 +18,7 @@ from checkers.evidence.timeline import (
     Evidence,
     sent_fetches,
 )
+from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.watermark_rules import HW_WITHIN_ISR, line_rule
 
@@ -74,6 +75,7 @@ def _claims(evidence: Evidence) -> DataFrame:
     since = Window.partitionBy("b", "i", "p", "le", "member", "turn").orderBy("s")
     judged = (
         fetched.unionByName(claims)
+        .transform(one_piece)
         .withColumn("turn", F.count_if("sure").over(order.rowsBetween(Window.unboundedPreceding, 0)))
         .withColumn("requested", F.max("offset").over(since.rowsBetween(Window.unboundedPreceding, -1)))
     )
@@ -173,7 +175,11 @@ def _beyond_own_log(evidence: Evidence, sent: DataFrame) -> DataFrame:
     ends = evidence.timeline.where(F.col("own_leo").isNotNull()).select(*line, "own_leo", null_long.alias("offset"))
     requested = sent.select(*line, null_long.alias("own_leo"), "offset")
     before = Window.partitionBy("b", "i", "p").orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
-    judged = ends.unionByName(requested).withColumn("held", F.last("own_leo", ignorenulls=True).over(before))
+    judged = (
+        ends.unionByName(requested)
+        .transform(one_piece)
+        .withColumn("held", F.last("own_leo", ignorenulls=True).over(before))
+    )
     return apply_rules(
         judged,
         [

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
-from checkers.spark.tables import kept
+from checkers.spark.tables import kept, one_piece
 
 NO_ERROR = "0"
 """Kafka's error code, as `parts` of a `fetch_answered` line has it."""
@@ -65,17 +65,21 @@ def _lines(evidence: Evidence) -> DataFrame:
     deletes = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
     cut, opens = F.col("e") == "truncate", F.col("e") == "recovered"
     columns = ("node", "b", "i", "p", "s", "t_ns", "e", "le", "leo", "last", "own_leo", "from_leo", "to", "upto")
-    lines = evidence.timeline.select(
-        *columns,
-        F.when(cut, F.least("hw", "to")).otherwise(F.col("hw")).alias("hw"),
-        (cut | opens).alias("resets"),
-    ).unionByName(
-        evidence.events.where(deletes | (F.col("e") == "flush")).select(
-            *[name for name in columns if name != "own_leo"],
-            F.lit(None).cast("bigint").alias("own_leo"),
-            F.lit(None).cast("bigint").alias("hw"),
-            (F.col("e") != "flush").alias("resets"),
+    lines = (
+        evidence.timeline.select(
+            *columns,
+            F.when(cut, F.least("hw", "to")).otherwise(F.col("hw")).alias("hw"),
+            (cut | opens).alias("resets"),
         )
+        .unionByName(
+            evidence.events.where(deletes | (F.col("e") == "flush")).select(
+                *[name for name in columns if name != "own_leo"],
+                F.lit(None).cast("bigint").alias("own_leo"),
+                F.lit(None).cast("bigint").alias("hw"),
+                (F.col("e") != "flush").alias("resets"),
+            )
+        )
+        .transform(one_piece)
     )
     return lines.where(evidence.touched.spared())
 
