@@ -24,7 +24,7 @@ def add_to(commands: Commands) -> None:
         commands,
         "record",
         "tell one record's life: sent, appended, committed, shown and cut by whom, and what is left of it",
-        codes="0 told, 254 wrong usage",
+        codes="0 told, 254 wrong usage, or a place at which nothing stood",
         example="highwater record store/demo/latest hw-0 301",
     )
     record.add_argument("run", type=Path, metavar="RUN_DIR")
@@ -45,6 +45,8 @@ def _record(options: argparse.Namespace) -> int:
         found = life(RunFiles.below(store.path), store.read_run(), options.partition, options.offset, called)
     except NoSuchPlace as error:
         raise StoreError(str(error)) from None
+    if found.is_empty:
+        raise StoreError(" ".join([*found.missing, *(one.text for one in found.holdings)]))
     for line in told(found, terminal_width()):
         print(line)
     return 0
@@ -53,15 +55,13 @@ def _record(options: argparse.Namespace) -> int:
 def told(found: Life, width: int) -> Iterator[str]:
     """Lines of at most `width` characters."""
     yield from wrapped(found.title, width)
+    for text in found.fates:
+        yield from wrapped(text, width, "   ")
     if found.steps:
         yield ""
     yield from steps_told(found.steps, width)
-    if found.holdings:
+    for heading, texts in found.sections:
         yield ""
-        yield from wrapped("What is left of it:", width, "   ")
-    for holding in found.holdings:
-        yield from wrapped(holding.text, width, "   ")
-    if found.missing:
-        yield ""
-    for text in found.missing:
-        yield from wrapped(text, width)
+        yield from wrapped(f"{heading}:", width)
+        for text in texts:
+            yield from wrapped(text, width, "   ")

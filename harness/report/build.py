@@ -1,4 +1,4 @@
-"""Join a run's JSON files, its stories, its charts and the template into report.html.
+"""Join a run's JSON files, its stories, the lives of the records they are about, its charts and the template.
 
 Knows the contract in docs/results-format.md and nothing of how the figures came about. The page needs no network: the
 style sheet and the scripts that draw are inside it.
@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from harness.report import background, charts, circle, diagram, model, words
+from harness.report.life.files import RunFiles
+from harness.report.life.life import Life, NoSuchPlace, life
 from harness.report.story import Finding, findings
 
 _WHOLE = 12
 """So many findings are told whole; of more there is one sentence each."""
+_READ_BYTES = 4 << 30
+"""Of the history, for the lives of these findings' records: each of them reads it through, or twice."""
 
 
 class ReportError(Exception):
@@ -46,8 +51,8 @@ def build(run_dir: Path) -> Path:
         page=model.page(run, results, duration_ns),
         shrunk=_load(run_dir / "shrunk.json", required=False),
         findings=[
-            (one, _drawing(one, run), diagram.svg(one.circle, circle.lanes(one.circle)) if one.circle else "")
-            for one in found[:_WHOLE]
+            (one, _drawing(one, run), diagram.svg(one.circle, circle.lanes(one.circle)) if one.circle else "", lived)
+            for one, lived in _with_lives(found[:_WHOLE], run_dir, run, results)
         ],
         more_findings=found[_WHOLE:],
         groups=_grouped(drawn),
@@ -58,6 +63,25 @@ def build(run_dir: Path) -> Path:
     partial.write_text(page, encoding="utf-8")
     partial.replace(target)
     return target
+
+
+def _with_lives(
+    found: Sequence[Finding], run_dir: Path, run: Mapping[str, Any], results: Mapping[str, Any]
+) -> list[tuple[Finding, Life | None]]:
+    """Each with the life of the record that it is about; None where it names no offset, or the run has no history."""
+    files = RunFiles.below(run_dir)
+    names = {str(value): str(name) for value, name in (results.get("names") or {}).items()}
+    history = run_dir / "history.jsonl"
+    most = _READ_BYTES // max(1, 2 * history.stat().st_size) if history.is_file() else 0
+    told: list[tuple[Finding, Life | None]] = []
+    for one in found:
+        lived = None
+        if most and one.partition is not None and one.offset is not None:
+            most -= 1
+            with suppress(NoSuchPlace, OSError):
+                lived = life(files, run, one.partition, one.offset, names)
+        told.append((one, None if lived is None or lived.is_empty else lived))
+    return told
 
 
 def _drawing(finding: Finding, run: Mapping[str, Any]) -> str:

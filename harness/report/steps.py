@@ -85,7 +85,7 @@ def _send(invocation: Line, completion: Line | None, subject: Subject) -> list[S
     if invocation.get("txn") is not None:
         again += f" in transaction {invocation['txn']}"
     to = f"to {node}" if node else "to nobody, because no leader was known,"
-    text = f"{_begins(_who(invocation))} sent {what} {to} for {p}{again}, acks={acks}."
+    text = f"{_begins(asker(invocation))} sent {what} {to} for {p}{again}, acks={acks}."
     steps = [Step(_s(invocation), "send", (CLIENTS,), text, label, node)]
     outcome = completion.get("type") if completion is not None else "info"
     at_s = _s(completion) if completion is not None and "time_ns" in completion else _s(invocation)
@@ -117,7 +117,7 @@ def _send(invocation: Line, completion: Line | None, subject: Subject) -> list[S
 
 def _poll(invocation: Line, completion: Line | None, subject: Subject) -> Step:
     node, p = invocation.get("node"), _partition(invocation)
-    who, position = _who(invocation), invocation.get("position")
+    who, position = asker(invocation), invocation.get("position")
     lanes = (node,) if node else (CLIENTS,)
     to = CLIENTS if node else None
     source = node or "Its client"
@@ -129,6 +129,8 @@ def _poll(invocation: Line, completion: Line | None, subject: Subject) -> Step:
     following = completion.get("next_position", position)
     mark = completion.get("hw")
     known = "" if mark is None else f" Its high watermark was {mark}."
+    if mark is not None and invocation.get("isolation") == 1 and completion.get("lso") is not None:
+        known = f" Its high watermark was {mark}, its last stable offset {completion['lso']} (read_committed)."
     if not records:
         text = f"{source} returned nothing to {who} for {p} from offset {position} on."
         if following != position:
@@ -200,14 +202,14 @@ def _call(invocation: Line, completion: Line | None) -> Step:
     else:
         outcome = _answer(completion)
     at_s = _s(completion) if completion is not None and "time_ns" in completion else _s(invocation)
-    text = f"{_begins(_who(invocation))} {did}{where}: {outcome}."
+    text = f"{_begins(asker(invocation))} {did}{where}: {outcome}."
     return Step(at_s, "call", (CLIENTS,), text, f.replace("_", " "), node)
 
 
 def _answer(completion: Line) -> str:
     said = [
         f"{name.replace('_', ' ')} {number(completion[name])}"
-        for name in ("offset", "producer_id", "producer_epoch", "member", "generation")
+        for name in ("offset", "low_watermark", "producer_id", "producer_epoch", "member", "generation")
         if completion.get(name) is not None
     ]
     if completion.get("offsets"):
@@ -222,7 +224,8 @@ def _begins(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _who(line: Line) -> str:
+def asker(line: Line) -> str:
+    """Who asked, by a line of its operation."""
     process, phase = line.get("process"), str(line.get("phase", ""))
     if isinstance(process, int) and process >= SCRIPT_PROCESSES:
         who = "the final read" if phase.startswith("drain") else "the script"

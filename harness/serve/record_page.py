@@ -51,6 +51,3 @@ class RecordPage:
             raise HTTPException(404, str(error)) from None
         except OSError as error:
             raise HTTPException(404, f"history.jsonl: {error.strerror or error}") from None
-        except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
-            # Nothing that a run's files say is believed; what says something else than it should tells no life.
-            raise HTTPException(404, f"the run's files cannot be made sense of: {type(error).__name__}") from None

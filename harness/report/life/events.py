@@ -20,7 +20,8 @@ Line = Mapping[str, Any]
 class Replica:
     """One node's event log, read in its order. has: whether its log held the offset last, None while that is not known.
 
-    shift_ns: run time = `m` - shift_ns.
+    shift_ns: run time = `m` - shift_ns. leaderships: by their leader epochs; isrs: committed ones by the number of the
+    znode's version (`pe`); versions: number → when it was first spoken of. is_known: it speaks of the partition.
     """
 
     node: str
@@ -30,7 +31,10 @@ class Replica:
     names: Mapping[int, str]
     has: bool | None = None
     steps: list[Step] = field(default_factory=list)
-    leaderships: list[Step] = field(default_factory=list)
+    leaderships: list[tuple[int, Step]] = field(default_factory=list)
+    isrs: list[tuple[int, Step]] = field(default_factory=list)
+    versions: dict[int, float] = field(default_factory=dict)
+    is_known: bool = False
     elections: dict[int, str] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
 
@@ -48,8 +52,12 @@ class Replica:
             if self.has is not None:
                 words = "started again" if event == "start" else "stopped in good order"
                 self._step(line, "call", f"{self.node} {words}.", event)
-        elif line.get("p") == self.p and event in _TAKEN:
-            _TAKEN[event](self, line)
+        elif line.get("p") == self.p:
+            self.is_known = True
+            if isinstance(line.get("pe"), int):
+                self.versions.setdefault(line["pe"], self._at_s(line))
+            if event in _TAKEN:
+                _TAKEN[event](self, line)
 
     def _append(self, line: Line) -> None:
         if not line["base"] <= self.offset <= line["last"]:
@@ -114,7 +122,7 @@ class Replica:
     def _become_leader(self, line: Line) -> None:
         has = "has" if line["leo"] > self.offset else "lacks"
         text = f"{self.node} became leader in epoch {line['le']}, its log's end {line['leo']}: it {has} the record."
-        self.leaderships.append(self._made(line, "election", text, f"leader, epoch {line['le']}"))
+        self.leaderships.append((line["le"], self._made(line, "election", text, f"leader, epoch {line['le']}")))
 
     def _election(self, line: Line) -> None:
         leader = line["leader"]
@@ -123,7 +131,7 @@ class Replica:
 
     def _isr_commit(self, line: Line) -> None:
         text = f"The committed ISR is {listed(self._names(line['isr']))} in epoch {line['le']}, says {self.node}."
-        self.leaderships.append(self._made(line, "isr", text, "ISR " + ",".join(map(str, line["isr"]))))
+        self.isrs.append((line["pe"], self._made(line, "isr", text, "ISR " + ",".join(map(str, line["isr"])))))
 
     def _names(self, brokers: Iterable[int]) -> list[str]:
         return [self.names.get(broker, str(broker)) for broker in brokers]
@@ -138,7 +146,10 @@ class Replica:
         self.steps.append(self._made(line, kind, text, label, to))
 
     def _made(self, line: Line, kind: str, text: str, label: str, to: str | None = None) -> Step:
-        return Step((line["m"] - self.shift_ns) / 1e9, kind, (self.node,), text, label, to)
+        return Step(self._at_s(line), kind, (self.node,), text, label, to)
+
+    def _at_s(self, line: Line) -> float:
+        return float(line["m"] - self.shift_ns) / 1e9
 
 
 _TAKEN: Mapping[str, Callable[[Replica, Line], None]] = {

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 
 Line = dict[str, Any]
 
+_PARTITION = re.compile(r".+-\d{1,9}")
+
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
@@ -38,23 +40,63 @@ class RunFiles:
         """Lines of the history in which the pattern occurs."""
         return self._lines(("history.jsonl",), wanted)
 
+    def evidence(self, node: str) -> list[str]:
+        """What the folder of a node's evidence holds; empty where there is none."""
+        return self._listed(("evidence", node))
+
+    def is_part(self, node: str) -> bool:
+        """Whether the evidence of a node could not be copied whole, and what there is of it was put aside."""
+        return f"{node}.part" in self._listed(("evidence",))
+
+    def why_no_events(self, node: str) -> str:
+        """What the system says where a node's event log cannot be opened."""
+        try:
+            self.open(("evidence", node, "events.jsonl")).close()
+        except OSError as error:
+            return error.strerror or str(error)
+        return "it cannot be read"
+
     def events(self, node: str, p: str) -> Iterator[Line]:
         """Lines of a node's event log that may be about partition p, and those of its starts and stops."""
-        wanted = re.compile(b'"%b"|"e":"(?:start|stop)"' % re.escape(json.dumps(p)[1:-1].encode()))
+        wanted = re.compile(b'"%b"|"e": ?"(?:start|stop)"' % re.escape(json.dumps(p)[1:-1].encode()))
         return self._lines(("evidence", node, "events.jsonl"), wanted)
 
-    def segments(self, node: str, p: str) -> list[str]:
-        """Names of the log files of a node's replica, by their offsets; empty where there is none."""
+    def replica(self, node: str, p: str) -> ReplicaFiles | None:
+        """A node's replica of p, None where it has none."""
+        return next((ReplicaFiles(self, d, p) for d, names in self._log_dirs(node) if p in names), None)
+
+    def is_deleted(self, node: str, p: str) -> bool:
+        """Whether a node has a folder of p that only waited for its deletion."""
+        deleted = re.compile(re.escape(p) + r"\.[0-9a-f]+-delete")
+        return any(deleted.fullmatch(name) for _, names in self._log_dirs(node) for name in names)
+
+    def partitions(self, node: str) -> set[str]:
+        """Of which a node's evidence has a replica."""
+        return {name for _, names in self._log_dirs(node) for name in names if _PARTITION.fullmatch(name)}
+
+    def _log_dirs(self, node: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+        """(log dir, names in it): the data folder, and what lies in it, for a broker may have several."""
+        data = ("evidence", node, "data")
+        names = self._listed(data)
+        yield data, names
+        for name in names:
+            if "." not in name and not _PARTITION.fullmatch(name):
+                yield (*data, name), self._listed((*data, name))
+
+    def transaction_logs(self, node: str) -> list[str]:
+        """Names of the transaction logs of a ZooKeeper node, by their first zxids; empty where there is none."""
+        names = (name for name in self._listed(_zookeeper(node)) if re.fullmatch(r"log\.[0-9a-f]{1,16}", name))
+        return sorted(names, key=lambda name: int(name.removeprefix("log."), 16))
+
+    def transaction_log(self, node: str, name: str) -> BinaryIO:
+        """One of them. Raises OSError."""
+        return self.open((*_zookeeper(node), name))
+
+    def _listed(self, parts: Sequence[str]) -> list[str]:
         try:
-            names = self.names(("evidence", node, "data", p))
+            return self.names(parts)
         except OSError:
             return []
-        return sorted(name for name in names if re.fullmatch(r"\d{20}\.log", name))
-
-    def segment(self, node: str, p: str, name: str) -> bytes:
-        """The content of one. Raises OSError."""
-        with self.open(("evidence", node, "data", p, name)) as file:
-            return file.read()
 
     def _lines(self, parts: Sequence[str], wanted: re.Pattern[bytes]) -> Iterator[Line]:
         with self.open(parts) as file:
@@ -67,3 +109,36 @@ class RunFiles:
                     continue
                 if isinstance(line, dict):
                     yield line
+
+
+def _zookeeper(node: str) -> tuple[str, ...]:
+    return "evidence", node, "zookeeper", "version-2"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFiles:
+    """The files of one replica. log_dir: the folder that it lies in."""
+
+    files: RunFiles
+    log_dir: tuple[str, ...]
+    p: str
+
+    def segments(self) -> list[str]:
+        """Names of its log files, by their offsets. Raises OSError."""
+        return sorted(name for name in self.files.names((*self.log_dir, self.p)) if re.fullmatch(r"\d{20}\.log", name))
+
+    def segment(self, name: str) -> bytes:
+        """The content of one. Raises OSError."""
+        return self._content((*self.log_dir, self.p, name))
+
+    def epochs(self) -> bytes:
+        """Its leader-epoch-checkpoint. Raises OSError."""
+        return self._content((*self.log_dir, self.p, "leader-epoch-checkpoint"))
+
+    def checkpoint(self, name: str) -> bytes:
+        """A checkpoint of all replicas of its log dir. Raises OSError."""
+        return self._content((*self.log_dir, name))
+
+    def _content(self, parts: Sequence[str]) -> bytes:
+        with self.files.open(parts) as file:
+            return file.read()

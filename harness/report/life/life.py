@@ -1,4 +1,5 @@
-"""Puts one record's life together: operations of the history, events of the brokers, faults, and what is left in files.
+"""Puts one record's life together: operations of the history, events of the brokers, ZooKeeper's versions of the
+partition's state, faults, and what is left in files.
 
 Decides which operations and surroundings belong to it, and their order. Must not know how it is shown. What a run did
 not record is said (`missing`), never taken for what did not happen.
@@ -6,16 +7,20 @@ not record is said (`missing`), never taken for what did not happen.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.report import background
+from harness.report.life import states
+from harness.report.life import told as history
+from harness.report.life.checkpoints import Checkpoints, checkpoints, disagreement
 from harness.report.life.events import Replica
-from harness.report.life.files import Line, RunFiles
-from harness.report.life.holdings import Holding, holding
+from harness.report.life.fates import fates
+from harness.report.life.files import RunFiles
+from harness.report.life.holdings import Holding, below_start, holding
+from harness.report.life.missing import missing
+from harness.report.life.zookeeper import Versions, versions
 from harness.report.steps import Step, Subject, causal, of_operation
 from harness.report.words import broker_names, listed, value_name
 
@@ -23,55 +28,117 @@ _AROUND_S = 1.0
 _FAULT_NEAR_S = 15.0
 """Beginnings and ends of faults count that are so near to something that decided the record's life."""
 _DECIDES = frozenset({"send", "append", "copy", "commit", "ack", "cut", "refused", "silence"})
+_THERE = frozenset({"record", "marker", "compacted"})
 
 
 class NoSuchPlace(Exception):
     """A partition or offset that the run cannot know; the text says what would be right."""
 
 
+class Unreadable(NoSuchPlace):
+    """Files of the run say something else than they should, so that no life comes of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Life:
-    """values: all that stood at that offset, at any time, anywhere; steps: in their order; missing: sentences."""
+    """values: all that stood at that offset, at any time, anywhere; fates: a sentence on what became of each; steps: in
+    their order; disagreements, missing: sentences.
+    """
 
     partition: str
     offset: int
     title: str
     values: tuple[int, ...]
+    fates: tuple[str, ...]
     steps: tuple[Step, ...]
     holdings: tuple[Holding, ...]
+    checkpoints: tuple[Checkpoints, ...]
+    disagreements: tuple[str, ...]
     missing: tuple[str, ...]
+
+    @property
+    def sections(self) -> list[tuple[str, list[str]]]:
+        """(heading, sentences) of what comes after the steps, without what is empty."""
+        said = (
+            ("What is left of it", [one.text for one in self.holdings]),
+            ("What the checkpoints say", [one.text for one in self.checkpoints]),
+            ("Where replicas disagree", list(self.disagreements)),
+            ("What was not seen", list(self.missing)),
+        )
+        return [(heading, texts) for heading, texts in said if texts]
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing that was recorded stood there."""
+        return not self.values and not self.steps and not any(one.kind in _THERE for one in self.holdings)
+
+
+@dataclass(slots=True)
+class _Sources:
+    """All that was recorded of the place."""
+
+    nodes: Mapping[int, str]
+    holdings: list[Holding]
+    checkpoints: list[Checkpoints]
+    told: history.Told
+    replicas: list[Replica]
+    znode: Versions
 
 
 def life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: Mapping[str, str]) -> Life:
     """Of what stands, or stood, at an offset of a partition.
 
-    run: run.json; names: value → the name that a script gave its record. Raises NoSuchPlace, and OSError where there is
-    no history.
+    run: run.json; names: value → the name that a script gave its record. Raises NoSuchPlace, Unreadable, and OSError
+    where there is no history.
     """
+    try:
+        return _life(files, run, p, offset, names)
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+        raise Unreadable(f"the run's files cannot be made sense of: {type(error).__name__}") from error
+
+
+def _life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: Mapping[str, str]) -> Life:
     topic, number = _place(p, offset)
     nodes = broker_names(run)
-    holdings = tuple(holding(files, node, p, offset) for node in nodes.values())
-    told = _told(files, topic, number, offset, {one.value for one in holdings if one.value is not None})
-    values = told.values
-    replicas, missing = _replicas(files, run, nodes, p, offset)
-    steps = [step for replica in replicas for step in replica.steps]
-    about = Subject(p, offset, min(values) if len(values) == 1 else None, names)
-    for pair in told.operations:
-        steps += of_operation(pair, about)
-    if steps:
-        steps += _surroundings(steps, replicas, told.faults)
-    if not values and not steps:
-        missing.append(f"Nothing that was recorded stood at offset {offset} of {p}.")
-    said = listed(value_name(value, names) for value in sorted(values)) or "no record that is known"
-    return Life(
+    holdings, said = _left(files, nodes, p, offset)
+    known = {one.value for one in holdings if one.value is not None}
+    found = _Sources(
+        nodes,
+        holdings,
+        said,
+        history.told(files, topic, number, offset, known),
+        _replicas(files, run, nodes, p, offset),
+        versions(files, _zookeepers(run), p),
+    )
+    _refuse_unknown(files, run, p, found)
+    values = found.told.values
+    steps = _steps(found, run, p, offset, names)
+    config = (run.get("topic") or {}).get("config") or {}
+    made = Life(
         partition=p,
         offset=offset,
-        title=f"{p}, offset {offset}: {said}",
+        title=f"{p}, offset {offset}: {_titled(values, holdings, names)}",
         values=tuple(sorted(values)),
+        fates=tuple(
+            fates(
+                found.told,
+                holdings,
+                offset,
+                names,
+                lambda epoch: states.led_by(found.znode.found, epoch, nodes),
+                compacts="compact" in str(config.get("cleanup.policy", "")),
+            )
+        ),
         steps=tuple(sorted(steps, key=causal)),
-        holdings=holdings,
-        missing=tuple(missing),
+        holdings=tuple(holdings),
+        checkpoints=tuple(said),
+        disagreements=_disagreements(holdings, said),
+        missing=tuple(missing(files, run, found.replicas, found.znode)),
     )
+    if made.is_empty:
+        nothing = f"Nothing that was recorded stood at offset {offset} of {p}."
+        return replace(made, missing=(nothing, *made.missing))
+    return made
 
 
 def _place(p: str, offset: int) -> tuple[str, int]:
@@ -83,122 +150,176 @@ def _place(p: str, offset: int) -> tuple[str, int]:
     return topic, int(number)
 
 
-@dataclass(slots=True)
-class _Told:
-    """What the history says. values: what stood at the offset; operations: (invocation, completion or nothing) of each
-    send of one of them, and of each poll that covered the offset; faults: as results.json has them.
-    """
-
-    values: set[int]
-    operations: list[list[Line]] = field(default_factory=list)
-    faults: list[Line] = field(default_factory=list)
-
-
-def _told(files: RunFiles, topic: str, number: int, offset: int, known: AbstractSet[int]) -> _Told:
-    """One pass over the history. known: values that stand there by the files.
-
-    Where clients were told of other values, whose sends may have gone by, there is another.
-    """
-    told = _pass(files, topic, number, offset, known)
-    return told if told.values <= known else _pass(files, topic, number, offset, told.values)
-
-
-def _pass(files: RunFiles, topic: str, number: int, offset: int, known: AbstractSet[int]) -> _Told:
-    told = _Told(set(known))
-    begun: dict[object, Line] = {}
-    faults: dict[object, Line] = {}
-    for line in files.history(re.compile(rb'"partition": ?%d\b|"kind": ?"nemesis"' % number)):
-        if line.get("kind") == "nemesis":
-            _take_fault(faults, line)
-        elif line.get("topic") != topic or line.get("partition") != number:
-            continue
-        elif line.get("type") == "invoke":
-            begun[line.get("index")] = line
-        else:
-            invocation = begun.pop(line.get("invoke"), None)
-            told.values |= _values_at(invocation or {}, line, offset)
-            if invocation is not None and _about(invocation, line, offset, told.values):
-                told.operations.append([invocation, line])
-    told.operations += [[line] for line in begun.values() if _about(line, {}, offset, told.values)]
-    told.faults += faults.values()
-    return told
-
-
-def _values_at(invocation: Line, completion: Line, offset: int) -> set[int]:
-    """What a client was told to be at that offset: by an acknowledgement or by a poll."""
-    found: set[int] = set()
-    if completion.get("f") == "send":
-        values, base = list(invocation.get("values") or ()), completion.get("base_offset")
-        if isinstance(base, int) and base <= offset < base + len(values):
-            found.add(int(values[offset - base]))
-    for record in completion.get("records") or ():
-        if record.get("offset") == offset and isinstance(record.get("value"), int):
-            found.add(record["value"])
-    return found
-
-
-def _about(invocation: Line, completion: Line, offset: int, values: AbstractSet[int]) -> bool:
-    if invocation.get("f") == "send":
-        return not values.isdisjoint(invocation.get("values") or ())
-    if invocation.get("f") != "poll" or completion.get("type") != "ok":
-        return False
-    if any(
-        record.get("offset") == offset or record.get("value") in values for record in completion.get("records") or ()
+def _refuse_unknown(files: RunFiles, run: Mapping[str, Any], p: str, found: _Sources) -> None:
+    """Raises NoSuchPlace for a partition of which nothing at all was recorded."""
+    topic = run.get("topic") or {}
+    count = topic.get("partitions")
+    own = [f"{topic.get('name')}-{number}" for number in range(count if isinstance(count, int) else 0)]
+    if (
+        p in own
+        or found.told.is_known
+        or found.znode.found
+        or any(one.is_known for one in found.replicas)
+        or any(one.kind != "missing" for one in found.holdings)
     ):
-        return True
-    first, following = invocation.get("position"), completion.get("next_position")
-    return isinstance(first, int) and isinstance(following, int) and first <= offset < following
+        return
+    others = {one for node in found.nodes.values() for one in files.partitions(node)} - set(own)
+    has = listed([f"{own[0]} to {own[-1]}" if len(own) > 1 else own[0]] if own else []) or "none that is known"
+    beside = f", and {listed(sorted(others)[:10])}" if others else ""
+    raise NoSuchPlace(f"{p!r}: not a partition of this run, which has {has}{beside}")
 
 
-def _take_fault(found: dict[object, Line], line: Line) -> None:
-    number = line.get("fault_id")
-    if line.get("f") == "start" and isinstance(line.get("time_ns"), int):
-        found[number] = line | {"start_ns": line["time_ns"], "fault": str(line.get("fault"))}
-    elif line.get("f") == "stop" and number in found:
-        found[number]["stop_ns"] = line.get("time_ns")
+def _titled(values: set[int], holdings: Sequence[Holding], names: Mapping[str, str]) -> str:
+    said = [value_name(value, names) for value in sorted(values)]
+    if any(one.kind == "marker" for one in holdings):
+        said.append("a transaction's marker")
+    if any(one.kind == "record" and one.value is None for one in holdings):
+        said.append("a record that the lab did not write")
+    return listed(said) or "no record that is known"
 
 
-def _replicas(
-    files: RunFiles, run: Mapping[str, Any], nodes: Mapping[int, str], p: str, offset: int
-) -> tuple[list[Replica], list[str]]:
-    """(what each node's event log says, what is missing)."""
+def _left(files: RunFiles, nodes: Mapping[int, str], p: str, offset: int) -> tuple[list[Holding], list[Checkpoints]]:
+    holdings, said = [], []
+    for node in nodes.values():
+        held = holding(files, node, p, offset)
+        replica = files.replica(node, p) if held.kind != "missing" else None
+        if replica is not None:
+            said.append(checkpoints(replica, node, offset))
+            held = below_start(held, said[-1].log_start, offset)
+        holdings.append(held)
+    return holdings, said
+
+
+def _disagreements(holdings: Sequence[Holding], said: Sequence[Checkpoints]) -> tuple[str, ...]:
+    """Between replicas that hold something there, by their checkpoints and by their batches, and of both."""
+    here = {one.node: one.epoch for one in holdings if one.kind in _THERE and one.epoch is not None}
+    by_file = {one.node: one.epoch for one in said if one.node in here and one.epoch is not None}
+    found = [
+        disagreement(list(by_file.items()), "by their leader-epoch-checkpoint"),
+        disagreement(list(here.items()), "by the batches themselves"),
+        *(
+            f"{node}'s leader-epoch-checkpoint says leader epoch {epoch}, and its batch is of {here[node]}."
+            for node, epoch in by_file.items()
+            if epoch != here[node]
+        ),
+    ]
+    return tuple(text for text in found if text is not None)
+
+
+def _zookeepers(run: Mapping[str, Any]) -> list[str]:
+    return [str(node["name"]) for node in run.get("nodes", ()) if node.get("role") == "zookeeper"]
+
+
+def _replicas(files: RunFiles, run: Mapping[str, Any], nodes: Mapping[int, str], p: str, offset: int) -> list[Replica]:
+    """What each node's event log says; none of a node that has none."""
     origin_ns = run.get("origin_monotonic_ns")
     shifts = {node.get("name"): node.get("monotonic_offset_ns") or 0 for node in run.get("nodes", ())}
-    replicas, missing = [], []
+    replicas = []
     for node in nodes.values():
         replica = Replica(node, p, offset, int(origin_ns or 0) + int(shifts.get(node) or 0), nodes)
         try:
             replica.read(files.events(node, p))
-        except OSError as error:
-            missing.append(f"No event log of {node}: {error.strerror or error}.")
+        except OSError:
             continue
         replicas.append(replica)
-    return replicas, missing
+    return replicas
 
 
-def _surroundings(steps: Sequence[Step], replicas: Sequence[Replica], faults: Sequence[Line]) -> list[Step]:
-    """Leaderships from the record's beginning on, ISRs until it was committed, faults around what decided its life."""
+def _steps(found: _Sources, run: Mapping[str, Any], p: str, offset: int, names: Mapping[str, str]) -> list[Step]:
+    """All of them, in no order but that ZooKeeper's are before what was told of them."""
+    values, marks = found.told.values, found.told.marks
+    steps = [step for replica in found.replicas for step in replica.steps]
+    about = Subject(p, offset, min(values) if len(values) == 1 else None, names)
+    for pair in found.told.operations:
+        steps += of_operation(pair, about)
+    committed_s = [step.at_s for step in steps if step.kind == "commit"] + found.told.acknowledged_s(acks=-1)
+    if "hw" in marks and not any(at_s <= marks["hw"].at_s for at_s in committed_s):
+        steps.append(marks["hw"])
+    if "lso" in marks and found.told.transactions:
+        steps.append(marks["lso"])
+    steps += [marks["log_start"]] if "log_start" in marks else []
+    placed = _placed(found, run)
+    epochs = {one.epoch for one in found.holdings if one.epoch is not None}
+    begun = [state.at_s for state in placed if state.version.leader_epoch in epochs]
+    if steps:
+        return [*_surroundings(steps, found, placed, p), *steps]
+    return _of_states(placed, [(min(begun), max(begun))], [], found, p) if begun else []
+
+
+def _placed(found: _Sources, run: Mapping[str, Any]) -> list[states.State]:
+    """Versions of the znode in run time; none where run.json does not say when it began."""
+    origin_ns = run.get("origin_wall_ns")
+    if not isinstance(origin_ns, int):
+        return []
+    seen_s: dict[int, float] = {}
+    for replica in found.replicas:
+        for number, at_s in replica.versions.items():
+            seen_s[number] = min(at_s, seen_s.get(number, at_s))
+    return states.placed(found.znode.found, origin_ns, seen_s)
+
+
+def _of_states(
+    placed: Sequence[states.State],
+    open_s: Sequence[tuple[float, float]],
+    cuts_s: Sequence[float],
+    found: _Sources,
+    p: str,
+) -> list[Step]:
+    reasons = _reasons(found.replicas)
+    led = {epoch for replica in found.replicas for epoch, _ in replica.leaderships}
+    told_of: set[int] = set()
+    steps = []
+    for state, before in states.of_life(placed, open_s, cuts_s):
+        epoch = state.version.leader_epoch
+        # Where the leader said that it took over, the reason is told with that.
+        reason = None if epoch in led or epoch in told_of else reasons.get(epoch)
+        told_of.add(epoch)
+        steps.append(states.step(state, before, p, found.nodes, reason))
+    return steps
+
+
+def _surroundings(steps: Sequence[Step], found: _Sources, placed: Sequence[states.State], p: str) -> list[Step]:
+    """What was in force, leaders from the record's beginning on and ISRs until it was committed; and the faults around
+    what decided its life. An ISR that ZooKeeper tells is not told again.
+    """
     begins_s = min(step.at_s for step in steps)
-    committed_s = min((step.at_s for step in steps if step.kind == "commit"), default=max(s.at_s for s in steps))
+    open_s = _open(steps, found.told)
+    cuts_s = [step.at_s for step in steps if step.kind == "cut"]
     decided_s = [step.at_s for step in steps if step.kind in _DECIDES]
-    reasons = {epoch: text for replica in replicas for epoch, text in replica.elections.items()}
-    found = []
-    for replica in replicas:
-        for step in replica.leaderships:
-            if step.kind == "isr":
-                found += [step] if begins_s <= step.at_s <= committed_s else []
-            elif step.at_s >= begins_s:
-                found.append(_with_reason(step, reasons))
-    led = [step for replica in replicas for step in replica.leaderships if step.kind == "election"]
-    before = [step for step in led if step.at_s < begins_s]
-    found += [_with_reason(max(before, key=lambda step: step.at_s), reasons)] if before else []
-    around = background.of_faults(faults, begins_s - _AROUND_S, max([begins_s, *decided_s]) + _AROUND_S)
-    return found + [
-        step for step in around if any(abs(step.at_s - at_s) <= _FAULT_NEAR_S for at_s in [begins_s, *decided_s])
+    reasons = _reasons(found.replicas)
+    around = _of_states(placed, open_s, cuts_s, found, p)
+    numbers = {version.number for version in found.znode.found}
+    leaders: list[tuple[int, Step]] = []
+    for replica in found.replicas:
+        leaders += replica.leaderships
+        for number, step in replica.isrs:
+            if number not in numbers and any(from_s <= step.at_s <= to_s for from_s, to_s in open_s):
+                around.append(step)
+    before = [led for led in leaders if led[1].at_s < begins_s]
+    kept = [led for led in leaders if led[1].at_s >= begins_s]
+    kept += [max(before, key=lambda led: led[1].at_s)] if before else []
+    around += [
+        replace(step, text=f"{step.text} {reasons[epoch]}.") if epoch in reasons else step for epoch, step in kept
+    ]
+    near = background.of_faults(found.told.faults, begins_s - _AROUND_S, max([begins_s, *decided_s]) + _AROUND_S)
+    return around + [
+        step for step in near if any(abs(step.at_s - at_s) <= _FAULT_NEAR_S for at_s in [begins_s, *decided_s])
     ]
 
 
-def _with_reason(step: Step, reasons: Mapping[int, str]) -> Step:
-    found = re.search(r"epoch (\d+)", step.text)
-    reason = None if found is None else reasons.get(int(found[1]))
-    return step if reason is None else replace(step, text=f"{step.text} {reason}.")
+def _open(steps: Sequence[Step], told: history.Told) -> list[tuple[float, float]]:
+    """(from, to) of each record that stood at the offset: from its append, or its sending, until it was committed."""
+    commits_s = sorted([*(step.at_s for step in steps if step.kind == "commit"), *told.acknowledged_s(acks=-1)])
+    last_s = max(step.at_s for step in steps)
+    appends_s = [step.at_s for step in steps if step.kind == "append"]
+    begins_s = appends_s or [_s(op[0]) for op in told.sends] or [min(step.at_s for step in steps)]
+    return [(at_s, next((to_s for to_s in commits_s if to_s >= at_s), last_s)) for at_s in begins_s]
+
+
+def _s(line: Mapping[str, Any]) -> float:
+    return int(line.get("time_ns", 0)) / 1e9
+
+
+def _reasons(replicas: Sequence[Replica]) -> dict[int, str]:
+    """Leader epoch → which controller chose whom, and why."""
+    return {epoch: text for replica in replicas for epoch, text in replica.elections.items()}

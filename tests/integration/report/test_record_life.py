@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -11,11 +14,14 @@ from typing import BinaryIO
 import pytest
 
 from harness.commands import main as cli
+from harness.report.build import build
 from harness.report.life.files import RunFiles
 from harness.report.life.holdings import holding
 from harness.report.life.life import Life, NoSuchPlace, life
 from tests.support.evidence_files import batch, record_value, write_run
 from tests.support.model_cluster import ModelCluster
+from tests.support.recorded_runs import unpacked
+from tests.support.sample_run import RESULTS, SERIES, witness
 from tests.support.served import STAMP, served
 
 pytestmark = pytest.mark.guarantee("V6")
@@ -97,7 +103,7 @@ def test_history_is_read_through_once_unless_it_tells_of_more_than_the_files_hol
     read.clear()
     found = life(without_files, described, p.name, 0, {})
     assert found.values == (p.logs[p.leader][0][1],)
-    assert found.steps == told(run, p.name, 0).steps
+    assert found.steps == tuple(step for step in told(run, p.name, 0).steps if step.lanes != ("ZooKeeper",))
     assert read.count(("history.jsonl",)) == 2
 
 
@@ -106,6 +112,9 @@ def test_place_at_which_nothing_stood_says_so(model: ModelCluster, run: Path) ->
     assert (found.values, found.steps) == ((), ())
     assert found.missing == ("Nothing that was recorded stood at offset 10000 of hw-0.",)
     assert all("before it" in one.text for one in found.holdings)
+    assert found.is_empty
+    with pytest.raises(NoSuchPlace, match="'hw-2': not a partition of this run, which has hw-0 to hw-1"):
+        told(run, "hw-2", 0)
 
 
 @pytest.mark.parametrize("p", ["hw", "hw-", "-0", "hw-x", "a/b-0", "hw-0\0", "hw-99999999999"])
@@ -121,6 +130,12 @@ def test_event_log_and_files_that_are_not_there_are_said_to_be_missing(model: Mo
         file.unlink()
     found = told(run, "hw-0", 0)
     assert found.missing == ("No event log of n1: No such file or directory.",)
+    shutil.rmtree(run / "evidence" / "n3")
+    (run / "evidence" / "zk1" / "zookeeper" / "version-2" / "log.1").write_bytes(b"nonsense" * 9)
+    assert told(run, "hw-0", 0).missing[1:] == (
+        "n3's evidence is missing: what it held, and what it did, is not known.",
+        "zk1's transaction log log.1 is damaged: it begins with b'nons', not with b'ZKLG'.",
+    )
     assert "n2: no files of hw-0 were copied." in [one.text for one in found.holdings]
 
 
@@ -145,10 +160,25 @@ def test_terminal_tells_a_life(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert cli.main(["record", str(run), "hw-0", "0"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("hw-0, offset 0: value ")
-    for part in ("appended offsets 0 to 1 as leader", "the record is committed", "What is left of it:", "n3: value"):
+    for part in (
+        "Value 1: acknowledged (acks=all), read",
+        "Version 0 of the state of hw-0 (zxid 0x6): leader n1, leader epoch 0, ISR n1, n2 and n3.",
+        "appended offsets 0 to 1 as leader",
+        "the record is committed",
+        "What is left of it:",
+        "n3: value",
+        "What the checkpoints say:",
+        "n3: leader epoch 0, from offset 0",
+    ):
         assert part in " ".join(said.split()), part
     assert cli.main(["record", str(run), "hw", "0"]) == 254
     assert "'hw': not a partition" in capsys.readouterr().err
+    assert cli.main(["record", str(run), "hw-7", "0"]) == 254
+    assert "'hw-7': not a partition of this run" in capsys.readouterr().err
+    assert cli.main(["record", str(run), "hw-0", "10000"]) == 254
+    said = capsys.readouterr().err
+    assert "Nothing that was recorded stood at offset 10000 of hw-0." in said
+    assert "n2: its log ends at offset " in said
     assert cli.main(["record", str(run), "hw-0", "-3"]) == 254
     assert "-3: not an offset" in capsys.readouterr().err
 
@@ -160,9 +190,18 @@ def test_page_tells_a_life_and_reads_nothing_outside_the_run(run: Path, tmp_path
     here = f"/run/model/{STAMP}/record"
     with served(run.parent.parent) as server:
         page = server.get(f"{here}?p=hw-0&offset=0").text
-        for part in ("hw-0, offset 0: value ", "the record is committed", "n3: value", 'name="offset" value="0"'):
+        for part in (
+            "hw-0, offset 0: value ",
+            "Value 1: acknowledged (acks=all), read",
+            "Version 0 of the state of hw-0",
+            "the record is committed",
+            "n3: value",
+            "n3: leader epoch 0, from offset 0",
+            'name="offset" value="0"',
+        ):
             assert part in page, part
         assert "4711" not in server.get(f"{here}?p=x-0&offset=0").text
+        assert "Nothing that was recorded stood at offset 9999" in server.get(f"{here}?p=hw-0&offset=9999").text
         empty = server.get(here)
         assert (empty.status, "Its life" in empty.text) == (200, False)
         bad = ("p=hw-0", "p=hw-0&offset=x", "p=hw&offset=1", "p=..%2f..-0&offset=1", "offset=3")
@@ -171,3 +210,64 @@ def test_page_tells_a_life_and_reads_nothing_outside_the_run(run: Path, tmp_path
         (run / "history.jsonl").write_bytes(b'{"partition":0,"topic":"hw","f":"send","records":7}\n')
         assert server.get(f"{here}?p=hw-0&offset=0").status == 404
         (run / "history.jsonl").write_bytes(history)
+
+
+def test_versions_of_the_state_stand_before_what_brokers_told_of_them(model: ModelCluster, run: Path) -> None:
+    """Whoever became leader was chosen by a version that is told, and that came before."""
+    p = model.partitions[0]
+    for offset in range(len(p.logs[p.leader])):
+        chosen: set[str] = set()
+        for step in told(run, p.name, offset).steps:
+            if step.lanes == ("ZooKeeper",):
+                chosen |= set(re.findall(r"leader (n\d), leader epoch (\d+)", step.text))
+            elif step.kind == "election":
+                assert set(re.findall(r"(n\d) became leader in epoch (\d+)", step.text)) <= chosen
+
+
+def test_life_of_a_record_that_a_real_run_lost(tmp_path: Path) -> None:
+    run = next(path for path in unpacked(tmp_path) if path.name == "kip-101-high-watermark")
+    found = told(run, "hw-0", 1)
+    assert found.fates[0].startswith(
+        "Value 1: acknowledged (acks=all), never read, though 8 polls went over its offset; no file that was copied "
+        "holds it: value 1000000000000 stands there."
+    )
+    assert "(leader epoch 2, which was n3's by ZooKeeper)" in found.fates[1]
+    assert (found.missing, found.disagreements) == ((), ())
+    said = [step.text for step in found.steps]
+    order = [
+        "Version 0 of the state of hw-0 (zxid 0x2f): leader n1, leader epoch 0",
+        "n1's high watermark reached 2: the record is committed",
+        "Version 1 of the state of hw-0 (zxid 0x34): leader n2, leader epoch 1, ISR n2 and n3 (n1 left). n3, the "
+        "controller, chose n2 (offline)",
+        "n3 cut its log from 2 to 1 (high-watermark)",
+        "Version 2 of the state of hw-0 (zxid 0x3e): leader n3, leader epoch 2, ISR n3 (n2 left)",
+        "n3 became leader in epoch 2, its log's end 1: it lacks the record",
+        "n1 cut its log from 2 to 1 (out-of-range)",
+        "n3 appended offset 1 as leader, in leader epoch 2",
+    ]
+    places = [next(nth for nth, text in enumerate(said) if text.startswith(begins)) for begins in order]
+    assert places == sorted(places)
+
+
+def test_report_tells_the_life_of_each_witness_by_the_same_words(tmp_path: Path) -> None:
+    run = next(path for path in unpacked(tmp_path) if path.name == "kip-101-high-watermark")
+    results = json.loads(json.dumps(RESULTS))
+    results["checkers"]["lost-write"]["witnesses"] = [
+        witness("value 1 at hw-0 offset 1 was acknowledged and is gone", offset=1, value=1),
+        witness("of no record", partition=None, offset=None, value=None, operations=[], evidence=[]),
+        witness("at a place that the run has not", partition="hw-9", offset=1, value=None, operations=[], evidence=[]),
+    ]
+    (run / "results.json").write_text(json.dumps(results))
+    (run / "series.json").write_text(json.dumps(SERIES))
+    page = " ".join(html.unescape(build(run).read_text()).split())
+    found = told(run, "hw-0", 1)
+    assert page.count("The whole life of ") == 1
+    assert f"The whole life of hw-0, offset 1, in {len(found.steps)} steps" in page
+    for text in [
+        *found.fates,
+        *(step.text for step in found.steps),
+        *(t for _, texts in found.sections for t in texts),
+    ]:
+        assert text in page, text
+    (run / "history.jsonl").unlink()
+    assert "The whole life of" not in build(run).read_text()

@@ -90,6 +90,22 @@ def test_what_is_of_other_records_partitions_and_lives_before_is_no_step() -> No
     )
 
 
+def test_version_of_the_znode_is_placed_by_the_first_line_that_speaks_of_it() -> None:
+    replica = Replica("n1", "hw-0", 5, 100 * S, {1: "n1"})
+    assert not replica.is_known
+    replica.read(
+        [
+            at(1, "become_follower", pe=4),
+            at(2, "isr_commit", isr=[1], pe=5),
+            at(3, "become_leader", leo=6, pe=5),
+            at(4, "hw", role="leader", hw=5),
+            at(0.5, "become_leader", leo=6, pe=7, p="hw-1"),
+        ]
+    )
+    assert replica.versions == {4: 1.0, 5: 2.0}
+    assert replica.is_known
+
+
 def test_leaderships_say_whether_the_log_has_the_record() -> None:
     replica = Replica("n1", "hw-0", 5, 100 * S, {1: "n1", 2: "n2"})
     replica.read(
@@ -101,10 +117,12 @@ def test_leaderships_say_whether_the_log_has_the_record() -> None:
             at(5, "isr_commit", isr=[2, 1], pe=3),
         ]
     )
-    assert [step.text for step in replica.leaderships] == [
-        "n1 became leader in epoch 2, its log's end 6: it has the record.",
-        "n1 became leader in epoch 3, its log's end 5: it lacks the record.",
-        "The committed ISR is n2 and n1 in epoch 2, says n1.",
+    assert [(epoch, step.text) for epoch, step in replica.leaderships] == [
+        (2, "n1 became leader in epoch 2, its log's end 6: it has the record."),
+        (3, "n1 became leader in epoch 3, its log's end 5: it lacks the record."),
+    ]
+    assert [(number, step.text) for number, step in replica.isrs] == [
+        (3, "The committed ISR is n2 and n1 in epoch 2, says n1.")
     ]
     assert replica.elections == {
         4: "n1, the controller, chose n2 (suspected)",

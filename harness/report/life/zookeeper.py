@@ -1,0 +1,194 @@
+"""Every version of one partition's state znode, out of ZooKeeper's transaction logs.
+
+Decides which transactions changed it. A decoder of its own: the lab imports nothing of the checkers, and the files of a
+run that somebody sent are not believed, so that damage is said, not raised. Format: FileTxnLog and jute of
+org.apache.zookeeper.server.persistence, as checkers/evidence/zk_txnlog.py describes it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from harness.report.life.files import RunFiles
+
+_FILE_HEADER = 16
+_ENTRY = struct.Struct(">qi")
+_HEADER = struct.Struct(">qiqqi")
+_INT = struct.Struct(">i")
+_LONGEST = 64 << 20
+_CREATES = frozenset({1, 15, 19, 21})
+_DELETES = frozenset({2, 20})
+_SET_DATA, _MULTI = 5, 14
+_DAMAGE = (ValueError, TypeError, KeyError, struct.error)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """One version of the znode. life: how often it had been created; leader: −1 where there is none; time_ms: of the
+    wall clock of ZooKeeper's leader. deleted: the topic was deleted, and the rest is as it was last.
+    """
+
+    zxid: int
+    position: int
+    life: int
+    number: int
+    time_ms: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    deleted: bool = False
+
+
+@dataclass(slots=True)
+class Versions:
+    """problems: sentences on what was not there, or could not be read."""
+
+    found: list[Version] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+_Change = tuple[int, int | None, bytes | None]
+"""time_ms; number of the version, None where the znode was deleted; its content."""
+
+
+def versions(files: RunFiles, nodes: Iterable[str], p: str) -> Versions:
+    """Of a partition, by all ZooKeeper nodes together: what one lacks is no problem where another has everything."""
+    topic, _, number = p.rpartition("-")
+    path = f"/brokers/topics/{topic}/partitions/{number}/state".encode()
+    changes: dict[tuple[int, int], _Change] = {}
+    zxids: set[int] = set()
+    problems: list[str] = []
+    whole = False
+    for node in nodes:
+        own, said = _of_node(files, node, path, changes)
+        whole = whole or not (said or _first_gap(own))
+        problems += said
+        zxids |= own
+    told = Versions([], [] if whole else problems)
+    gap = _first_gap(zxids)
+    if gap is not None:
+        told.problems.append(f"Transactions of ZooKeeper are missing before zxid {gap:#x}.")
+    told.found = list(_read(changes, told.problems))
+    return told
+
+
+def _of_node(
+    files: RunFiles, node: str, path: bytes, changes: dict[tuple[int, int], _Change]
+) -> tuple[set[int], list[str]]:
+    """(its transactions, what is wrong with its logs); what they did to the znode goes into `changes`."""
+    names = files.transaction_logs(node)
+    if not names:
+        return set(), [f"No transaction log of {node}."]
+    zxids: set[int] = set()
+    problems: list[str] = []
+    for name in names:
+        try:
+            with files.transaction_log(node, name) as file:
+                for body in _entries(file):
+                    zxid, found = _of_transaction(body, path)
+                    zxids.add(zxid)
+                    changes |= found
+        except OSError as error:
+            problems.append(f"{node}'s transaction log {name} cannot be read: {error.strerror or error}.")
+        except _DAMAGE as error:
+            problems.append(f"{node}'s transaction log {name} is damaged: {error}.")
+    return zxids, problems
+
+
+def _entries(file: BinaryIO) -> Iterator[bytes]:
+    """Bodies of transactions. The last one may be torn, and files are preallocated with zeros."""
+    header = file.read(_FILE_HEADER)
+    if not header.strip(b"\0"):
+        return
+    if header[:4] != b"ZKLG":
+        raise ValueError(f"it begins with {header[:4]!r}, not with b'ZKLG'")
+    while len(head := file.read(_ENTRY.size)) == _ENTRY.size:
+        checksum, length = _ENTRY.unpack(head)
+        if length == 0:
+            return
+        if not 0 < length <= _LONGEST:
+            raise ValueError(f"a transaction of {length} bytes before byte {file.tell()}")
+        body = file.read(length)
+        if len(body) < length or file.read(1) != b"B":
+            return
+        if zlib.adler32(body) != checksum:
+            raise ValueError(f"the checksum of the transaction before byte {file.tell()} is wrong")
+        yield body
+
+
+def _of_transaction(body: bytes, path: bytes) -> tuple[int, dict[tuple[int, int], _Change]]:
+    """(zxid, what it did to the znode)."""
+    _session, _cxid, zxid, time_ms, kind = _HEADER.unpack_from(body)
+    if path not in body:
+        return zxid, {}
+    parts = [(kind, body[_HEADER.size :])]
+    if kind == _MULTI:
+        parts, at = [], _HEADER.size + _INT.size
+        for _ in range(_INT.unpack_from(body, _HEADER.size)[0]):
+            part_kind = _INT.unpack_from(body, at)[0]
+            part, at = _field(body, at + _INT.size)
+            parts.append((part_kind, part or b""))
+    found: dict[tuple[int, int], _Change] = {}
+    for position, (part_kind, part) in enumerate(parts):
+        if part_kind not in _CREATES | _DELETES | {_SET_DATA}:
+            continue
+        name, at = _field(part, 0)
+        if name != path:
+            continue
+        if part_kind in _DELETES:
+            found[zxid, position] = time_ms, None, None
+            continue
+        data, at = _field(part, at)
+        version = 0 if part_kind in _CREATES else _INT.unpack_from(part, at)[0]
+        found[zxid, position] = time_ms, version, data
+    return zxid, found
+
+
+def _field(body: bytes, at: int) -> tuple[bytes | None, int]:
+    """A field with its length before it, and where the next one begins."""
+    length = _INT.unpack_from(body, at)[0]
+    at += _INT.size
+    if length < 0:
+        return None, at
+    if at + length > len(body):
+        raise ValueError(f"a field of {length} bytes runs past the end of its transaction")
+    return body[at : at + length], at + length
+
+
+def _first_gap(zxids: set[int]) -> int | None:
+    """The first transaction before which one is missing: each epoch of ZooKeeper counts from 1, or from 0."""
+    previous: int | None = None
+    for zxid in sorted(zxids):
+        if previous is None or zxid >> 32 != previous >> 32:
+            if zxid & 0xFFFFFFFF > 1:
+                return zxid
+        elif zxid != previous + 1:
+            return zxid
+        previous = zxid
+    return None
+
+
+def _read(changes: dict[tuple[int, int], _Change], problems: list[str]) -> Iterator[Version]:
+    life, last = 0, None
+    for (zxid, position), (time_ms, number, data) in sorted(changes.items()):
+        if number is None:
+            if last is not None:
+                yield Version(
+                    zxid, position, life, last.number, time_ms, last.leader, last.leader_epoch, last.isr, True
+                )
+            continue
+        life += number == 0
+        try:
+            state = json.loads(data or b"")
+            isr = tuple(int(broker) for broker in state["isr"])
+            leader, epoch = int(state["leader"]), int(state["leader_epoch"])
+        except _DAMAGE:
+            problems.append(f"Version {number} of the state in ZooKeeper (zxid {zxid:#x}) cannot be read.")
+            continue
+        last = Version(zxid, position, life, number, time_ms, leader, epoch, isr)
+        yield last

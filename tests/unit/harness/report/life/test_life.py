@@ -1,0 +1,294 @@
+"""Lives of runs without event logs, as of Apache Kafka: segments, epoch files, ZooKeeper and clients alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.report.life.life import Life, NoSuchPlace, Unreadable, life
+from tests.support.life_files import (
+    changed,
+    checkpoint,
+    created,
+    ended,
+    history,
+    replica,
+    run,
+    run_files,
+    sent,
+    state,
+    zookeeper,
+)
+
+pytestmark = pytest.mark.guarantee("V6")
+
+ZOOKEEPER = zookeeper(
+    created(1, state(1, 0, [1, 2, 3]), 100),
+    changed(2, 1, state(2, 1, [2, 3]), 3000),
+    changed(3, 2, state(2, 1, [1, 2, 3]), 4000),
+)
+NO_EVENTS = "No event logs (kafka writes none): when each replica appended, copied, or cut the record is not known."
+
+
+class Clients:
+    """Lines of a history. Times in seconds."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def ask(self, at_s: float, f: str, answer: dict[str, Any] | None, **asked: Any) -> Clients:
+        """One operation; answer: what its completion says, which comes 10 ms later, None where none came."""
+        common: dict[str, Any] = {
+            "kind": "client",
+            "process": 3,
+            "f": f,
+            "topic": "hw",
+            "partition": 0,
+            "node": "n1",
+            "phase": "main",
+        }
+        index = len(self.lines)
+        self.lines.append({**common, "type": "invoke", "index": index, "time_ns": int(at_s * 1e9), **asked})
+        if answer is not None:
+            done: dict[str, Any] = {
+                "type": "ok",
+                "index": index + 1,
+                "invoke": index,
+                "time_ns": int((at_s + 0.01) * 1e9),
+            }
+            own: dict[str, Any] = {name: asked[name] for name in ("topic", "partition", "node") if name in asked}
+            self.lines.append({**common, **own, **done, **answer})
+        return self
+
+    def send(self, at_s: float, value: int, base: int, **asked: Any) -> Clients:
+        return self.ask(at_s, "send", {"base_offset": base}, values=[value], acks=-1, **asked)
+
+    def poll(self, at_s: float, first: int, following: int, *shown: tuple[int, int], **asked: Any) -> Clients:
+        marks: dict[str, Any] = {name: asked.pop(name) for name in ("hw", "lso", "log_start") if name in asked}
+        records = [{"offset": offset, "value": value, "epoch": 0, "intact": True} for offset, value in shown]
+        answer: dict[str, Any] = {"next_position": following, "records": records, **marks}
+        return self.ask(at_s, "poll", answer, position=first, **{"isolation": 0, "reader": "wire", **asked})
+
+    def deleted(self, at_s: float, before: int, **answer: Any) -> Clients:
+        return self.ask(at_s, "delete_records", answer, before=before)
+
+
+def told(clients: Clients, *parts: dict[str, bytes], offset: int = 1, p: str = "hw-0", **changes: Any) -> Life:
+    contents = history(*clients.lines)
+    for part in parts:
+        contents |= part
+    return life(run_files(contents), run(**changes), p, offset, {})
+
+
+def on_all(*batches: bytes, epochs: str | None = "0 0") -> dict[str, bytes]:
+    return {path: data for n in (1, 2, 3) for path, data in replica(f"n{n}", *batches, epochs=epochs).items()}
+
+
+def texts(found: Life) -> list[str]:
+    return [step.text for step in found.steps]
+
+
+def test_record_that_another_took_the_place_of() -> None:
+    clients = Clients().send(1, 17, 1).send(5, 99, 1).poll(6, 0, 2, (0, 16), (1, 99), hw=2)
+    found = told(clients, on_all(sent(0, 0, 16), sent(1, 1, 99), epochs="0 0\n1 1"), ZOOKEEPER)
+    assert found.values == (17, 99)
+    assert found.fates == (
+        "Value 17: acknowledged (acks=all), never read; no file that was copied holds it: value 99 stands there.",
+        "Value 99: acknowledged (acks=all), read once, first at 6.010 s; it is in the files of n1, n2 and n3 "
+        "(leader epoch 1, which was n2's by ZooKeeper).",
+    )
+    versions = [step for step in found.steps if step.lanes == ("ZooKeeper",)]
+    assert [step.at_s for step in versions] == [0.1, 3.0, 4.0]
+    assert "leader n2, leader epoch 1, ISR n2 and n3 (n1 left)" in versions[1].text
+    assert [step.at_s for step in found.steps] == sorted(step.at_s for step in found.steps)
+    assert found.missing == (NO_EVENTS,)
+    assert found.checkpoints[0].text == "n1: leader epoch 1, from offset 1, the last."
+
+
+def test_record_that_was_cut_away_and_never_read() -> None:
+    found = told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16)), ZOOKEEPER)
+    assert found.fates == (
+        "Value 17: acknowledged (acks=all), never read; no file that was copied holds it: every log ends before it.",
+    )
+    assert [one.kind for one in found.holdings] == ["beyond"] * 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "sent, and never acknowledged"),
+        ({"type": "info", "error": "timeout"}, "sent, and never acknowledged"),
+        ({"type": "fail", "error": "NOT_ENOUGH_REPLICAS"}, "refused (NOT_ENOUGH_REPLICAS)"),
+        ({"base_offset": 4}, "acknowledged at offset 4 (acks=all)"),
+        ({}, "acknowledged (acks=all)"),
+    ],
+)
+def test_what_its_client_was_told(answer: dict[str, Any] | None, said: str) -> None:
+    clients = Clients().ask(1, "send", answer, values=[17], acks=-1)
+    found = told(clients, on_all(sent(0, 0, 16), sent(1, 0, 17)), ZOOKEEPER)
+    assert found.fates[0].startswith(f"Value 17: {said}, never read; it is in the files of n1, n2 and n3")
+
+
+def test_send_without_acknowledgements_and_one_that_is_not_in_the_history() -> None:
+    clients = Clients().ask(1, "send", {}, values=[17], acks=0)
+    assert "sent with acks=0, which nobody acknowledges" in told(clients, on_all(sent(1, 0, 17)), ZOOKEEPER).fates[0]
+    other = told(Clients().send(1, 16, 0), on_all(sent(1, 0, 17)), ZOOKEEPER)
+    assert "nobody's send of it is in the history" in other.fates[0]
+
+
+def test_first_answer_with_a_higher_watermark_says_that_it_was_committed_unless_an_acknowledgement_did() -> None:
+    files = (on_all(sent(0, 0, 16), sent(1, 0, 17)), ZOOKEEPER)
+    unknown = Clients().ask(1, "send", None, values=[17], acks=-1).poll(2, 0, 1, (0, 16), hw=1)
+    unknown.poll(3, 0, 1, (0, 16), hw=2, process=8).poll(4, 0, 1, (0, 16), hw=2)
+    said = [step for step in told(unknown, *files).steps if step.kind == "commit"]
+    assert [(step.at_s, step.text) for step in said] == [
+        (3.01, "n1's answer to client 8 gave the high watermark 2: what it had at this offset was committed.")
+    ]
+    acknowledged = Clients().send(1, 17, 1).poll(3, 0, 1, (0, 16), hw=2)
+    assert not [step for step in told(acknowledged, *files).steps if step.kind == "commit"]
+
+
+def test_record_that_was_deleted_on_request() -> None:
+    clients = Clients().send(1, 17, 1).deleted(2, 1, low_watermark=1).deleted(3, 2, low_watermark=2)
+    clients.deleted(4, 9, type="fail", error="OFFSET_OUT_OF_RANGE").poll(5, 2, 2, hw=2, log_start=2)
+    starts = {f"evidence/n{n}/data/log-start-offset-checkpoint": checkpoint("hw 0 2") for n in (1, 2, 3)}
+    found = told(clients, on_all(sent(0, 0, 16), sent(1, 0, 17)), starts, ZOOKEEPER)
+    assert found.fates == (
+        "Value 17: acknowledged (acks=all), never read; no file that was copied holds it: every log begins after it, "
+        "so it was deleted.",
+    )
+    assert "n1: value 17 at offset 1, of leader epoch 0; its log start is 2, so that it is shown to nobody." in [
+        one.text for one in found.holdings
+    ]
+    said = texts(found)
+    assert "Client 3 asked to delete what lies below offset 2 of hw-0 at n1: low watermark 2." in said
+    assert not any("offset 1 of hw-0 at" in text or "offset 9" in text for text in said)
+    assert (
+        "n1's answer to client 3 gave the log start 2: what lay below was deleted, by retention or on request." in said
+    )
+
+
+def test_record_that_a_cleaning_took() -> None:
+    topic = {"name": "hw", "partitions": 1, "config": {"cleanup.policy": "compact"}}
+    found = told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16), sent(2, 0, 18)), ZOOKEEPER, topic=topic)
+    assert found.fates[0].endswith("no file that was copied holds it: compaction took it away.")
+    plain = told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16), sent(2, 0, 18)), ZOOKEEPER)
+    assert plain.fates[0].endswith("no file that was copied holds it.")
+
+
+def transaction(*, commit: bool, answer: str) -> Clients:
+    none: dict[str, Any] = {"topic": None, "partition": None}
+    clients = Clients().ask(1, "add_partitions", {}, txn=7, partitions=["hw-0"], **none)
+    clients.ask(1.1, "add_partitions", {}, txn=8, partitions=["hw-0"], **none)
+    clients.send(2, 17, 1, txn=7)
+    clients.ask(3, "end_txn", {"type": answer}, txn=7, commit=commit, **none)
+    return clients.ask(3.1, "end_txn", {}, txn=8, commit=True, **none)
+
+
+@pytest.mark.parametrize(
+    ("commit", "answer", "said"),
+    [
+        (True, "ok", "transaction 7 committed"),
+        (True, "info", "transaction 7 perhaps committed, perhaps not"),
+        (True, "fail", "transaction 7 not committed"),
+        (False, "ok", "transaction 7 not committed"),
+    ],
+)
+def test_record_of_a_transaction(commit: bool, answer: str, said: str) -> None:
+    clients = transaction(commit=commit, answer=answer).poll(4, 0, 1, (0, 16), hw=3, lso=1, isolation=1)
+    clients.poll(5, 1, 3, (1, 17), hw=3, lso=3)
+    log = on_all(sent(0, 0, 16), sent(1, 0, 17, producer=5), ended(2, 0, 5, committed=commit))
+    found = told(clients, log, ZOOKEEPER)
+    assert said in found.fates[0]
+    steps = texts(found)
+    assert f"Client 3 asked to {'commit' if commit else 'abort'} transaction 7 at n1" in " ".join(steps)
+    assert not any("transaction 8" in text for text in steps)
+    assert "n1's answer to client 3 gave the last stable offset 3" in " ".join(steps)
+    end = "committed" if commit else "aborted"
+    assert found.holdings[0].text.endswith(f"{end} by the marker at offset 2.")
+
+
+def test_poll_that_passed_over_an_aborted_record_says_up_to_where_it_was_stable() -> None:
+    clients = transaction(commit=False, answer="ok").poll(5, 1, 3, hw=3, lso=3, isolation=1)
+    log = on_all(sent(0, 0, 16), sent(1, 0, 17, producer=5), ended(2, 0, 5, committed=False))
+    assert (
+        "n1 passed over offsets 1 to 2 of hw-0 for client 3, without a record. Its high watermark was 3, its last "
+        "stable offset 3 (read_committed)." in texts(told(clients, log, ZOOKEEPER))
+    )
+
+
+def test_marker_has_a_life_of_files_and_zookeeper() -> None:
+    log = on_all(sent(0, 0, 16), ended(1, 1, 5, committed=True))
+    found = told(Clients().send(1, 16, 0), log, ZOOKEEPER)
+    assert found.title == "hw-0, offset 1: a transaction's marker"
+    assert found.fates == (
+        "A transaction's marker stands there, in the files of n1, n2 and n3 (leader epoch 1, which was n2's by "
+        "ZooKeeper).",
+    )
+    assert [step.at_s for step in found.steps] == [3.0, 4.0]
+    assert not found.is_empty
+
+
+def test_partition_that_clients_never_asked_for_is_told_from_files() -> None:
+    path = "/brokers/topics/__x/partitions/3/state"
+    log = {"evidence/n1/data/__x-3/00000000000000000000.log": sent(0, 4, 1)}
+    znode = zookeeper(created(1, state(2, 4, [2]), 7000, path))
+    found = told(Clients(), log, znode, p="__x-3", offset=0)
+    assert "n1 (leader epoch 4, which was n2's by ZooKeeper)" in found.fates[0]
+    assert [step.at_s for step in found.steps] == [7.0]
+    with pytest.raises(NoSuchPlace, match=r"'hw-3': not a partition of this run, which has hw-0, and __x-3"):
+        told(Clients(), log, znode, p="hw-3")
+
+
+def test_replicas_that_disagree_on_the_leader_epoch_are_named() -> None:
+    parts = {
+        **replica("n1", sent(0, 0, 16), sent(1, 1, 17), epochs="0 0\n1 1"),
+        **replica("n2", sent(0, 0, 16), sent(1, 0, 17), epochs="0 0"),
+        **replica("n3", sent(0, 0, 16), sent(1, 1, 17), epochs="0 0"),
+    }
+    found = told(Clients().send(1, 17, 1), parts, ZOOKEEPER)
+    assert found.disagreements == (
+        "The replicas disagree: the offset is of leader epoch 0 by n2 and n3 and 1 by n1, "
+        "by their leader-epoch-checkpoint.",
+        "The replicas disagree: the offset is of leader epoch 0 by n2 and 1 by n1 and n3, by the batches themselves.",
+        "n3's leader-epoch-checkpoint says leader epoch 0, and its batch is of 1.",
+    )
+    assert told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16), sent(1, 0, 17)), ZOOKEEPER).disagreements == ()
+    # A replica whose log ends before the offset says nothing of it.
+    shorter = {**parts, **replica("n2", sent(0, 0, 16), epochs="0 0"), **replica("n3", epochs="0 0")}
+    assert told(Clients().send(1, 17, 1), shorter, ZOOKEEPER).disagreements == ()
+
+
+def test_what_was_not_seen_is_said() -> None:
+    clients = Clients().send(1, 17, 1)
+    two = {**replica("n1", sent(0, 0, 16), sent(1, 0, 17), epochs="0 0"), **replica("n2", sent(0, 0, 16), epochs="0 0")}
+    found = told(clients, two, {"evidence/n3.part/events.jsonl": b""})
+    assert found.missing == (
+        NO_EVENTS,
+        "n3's evidence is missing: what it held, and what it did, is not known. What there is of it, in n3.part, is "
+        "not whole, and is not told.",
+        "No transaction log of zk1.",
+    )
+    assert found.fates[0].endswith("it is in the files of n1 (leader epoch 0), and not in those of n2.")
+    nothing = told(clients)
+    assert nothing.fates[0].endswith("no replica's files are there to hold it.")
+    logs = told(clients, two, system={"kind": "highwater", "event_log": True})
+    assert "No event log of n1: No such file or directory." in logs.missing
+    one = run(finished=False, aborted="Ctrl-C")
+    one["nodes"] = [node for node in one["nodes"] if node["role"] == "broker"]
+    other = life(run_files(history(*clients.lines) | two), one, "hw-0", 1, {})
+    assert other.missing[0] == "The run was not finished (Ctrl-C): what came later is not told."
+    assert "No ZooKeeper node is in run.json" in other.missing[-1]
+    imported = life(run_files(history(*clients.lines)), {"topic": {"name": "hw", "partitions": 1}}, "hw-0", 1, {})
+    assert imported.missing == ("run.json names no broker: nothing is known but what clients saw.",)
+    assert imported.values == (17,)
+
+
+def test_place_where_nothing_stood_is_empty_and_a_history_that_makes_no_sense_is_refused() -> None:
+    found = told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16), sent(1, 0, 17)), ZOOKEEPER, offset=9)
+    assert found.is_empty
+    assert found.missing[0] == "Nothing that was recorded stood at offset 9 of hw-0."
+    broken = {"history.jsonl": b'{"partition":0,"topic":"hw","f":"send","records":7}\n'}
+    with pytest.raises(Unreadable, match="cannot be made sense of: TypeError"):
+        life(run_files(broken), run(), "hw-0", 1, {})

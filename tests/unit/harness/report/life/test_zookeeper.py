@@ -1,0 +1,110 @@
+"""Every version of a partition's state out of ZooKeeper's transaction logs, and what of them is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.report.life.zookeeper import Version, versions
+from tests.support.evidence_files import create_body, set_body, transaction, txn_log
+from tests.support.life_files import STATE, changed, created, in_one, run_files, state, zookeeper
+
+pytestmark = pytest.mark.guarantee("V6")
+
+LOG = "evidence/zk1/zookeeper/version-2/log.1"
+FIRST = created(1, state(1, 0, [1, 2, 3]), 500)
+
+
+def read(contents: dict[str, bytes], *nodes: str) -> tuple[list[Version], list[str]]:
+    found = versions(run_files(contents), nodes or ("zk1",), "hw-0")
+    return found.found, found.problems
+
+
+def test_creation_changes_and_deletion_in_the_order_of_their_transactions() -> None:
+    found, problems = read(
+        zookeeper(
+            FIRST,
+            created(2, state(9, 9, [9]), path="/brokers/topics/hw/partitions/1/state"),
+            changed(3, 1, state(2, 1, [2, 3]), 900),
+            transaction(4, 2, len(STATE).to_bytes(4, "big") + STATE.encode(), time_ms=950),
+            created(5, state(3, 0, [3]), 990),
+        )
+    )
+    assert not problems
+    assert found == [
+        Version(1, 0, 1, 0, 500, 1, 0, (1, 2, 3)),
+        Version(3, 0, 1, 1, 900, 2, 1, (2, 3)),
+        Version(4, 0, 1, 1, 950, 2, 1, (2, 3), True),
+        Version(5, 0, 2, 0, 990, 3, 0, (3,)),
+    ]
+
+
+def test_change_inside_of_a_multi_and_one_of_another_kind_beside_it() -> None:
+    found, problems = read(
+        zookeeper(
+            in_one(
+                1,
+                [
+                    (13, b"\0\0\0\0"),
+                    (1, create_body("/x", STATE)),
+                    (1, create_body(STATE, state(1, 0, [1]))),
+                    (5, set_body(STATE, state(1, 1, [1]), 1)),
+                ],
+            )
+        )
+    )
+    assert not problems
+    assert [(one.position, one.number, one.leader_epoch) for one in found] == [(2, 0, 0), (3, 1, 1)]
+
+
+def test_what_one_server_lacks_another_has() -> None:
+    second = changed(2, 1, state(2, 1, [2]))
+    both = {**zookeeper(FIRST), **zookeeper(FIRST, second, node="zk2")}
+    found, problems = read(both, "zk1", "zk2", "zk3")
+    assert (len(found), problems) == (2, [])
+    assert read(both, "zk3") == ([], ["No transaction log of zk3."])
+
+
+def test_missing_transaction_is_said_with_what_came_after_it() -> None:
+    found, problems = read(zookeeper(FIRST, changed(3, 2, state(1, 1, [1]))))
+    assert len(found) == 2
+    assert problems == ["Transactions of ZooKeeper are missing before zxid 0x3."]
+    # An epoch of ZooKeeper counts from 1, or from 0 with its leader's own proposal.
+    for first, said in ((1 << 32, []), (1 << 32 | 1, []), (1 << 32 | 2, ["0x100000002"])):
+        _, problems = read(zookeeper(FIRST, changed(first, 1, state(1, 1, [1]))))
+        assert [text.split()[-1].rstrip(".") for text in problems] == said
+
+
+def test_torn_last_transaction_is_none_and_damage_is_said() -> None:
+    whole = zookeeper(FIRST, changed(2, 1, state(2, 1, [2])))[LOG].rstrip(b"\0")
+    assert [one.number for one in read({LOG: whole[:-5]})[0]] == [0]
+    flipped = bytearray(whole)
+    flipped[-9] ^= 1
+    found, problems = read({LOG: bytes(flipped)})
+    assert [one.number for one in found] == [0]
+    # Nothing shows that the damaged one was the last: it stays a problem.
+    assert problems == [
+        f"zk1's transaction log log.1 is damaged: the checksum of the transaction before byte {len(whole)} is wrong."
+    ]
+    assert "it begins with b'nope'" in read({LOG: b"nope" + bytes(20)})[1][0]
+    assert read({LOG: bytes(64)}) == ([], [])
+
+
+@pytest.mark.parametrize("data", ["", "{}", "[1]", '{"leader":"x","leader_epoch":1,"isr":[1]}', '{"leader":1,"isr":7}'])
+def test_version_that_cannot_be_read_is_said(data: str) -> None:
+    found, problems = read(zookeeper(FIRST, changed(2, 1, data)))
+    assert len(found) == 1
+    assert problems == ["Version 1 of the state in ZooKeeper (zxid 0x2) cannot be read."]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"short",
+        transaction(2, 5, len(STATE).to_bytes(4, "big") + STATE.encode()),
+        transaction(2, 5, len(STATE).to_bytes(4, "big") + STATE.encode() + (1 << 20).to_bytes(4, "big")),
+        transaction(2, 14, (1 << 30).to_bytes(4, "big") + STATE.encode()),
+        transaction(2, 14, b"\0\0" + STATE.encode()[:1]),
+    ],
+)
+def test_transaction_that_says_something_else_than_it_should_raises_nothing(body: bytes) -> None:
+    read({LOG: txn_log([FIRST, body])})
