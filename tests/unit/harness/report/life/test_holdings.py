@@ -71,6 +71,11 @@ def test_what_stands_at_an_offset(offset: int, kind: str, value: int | None, epo
 def test_marker_may_stand_in_a_later_segment_and_damage_before_it_is_said() -> None:
     later = {**replica("n1", sent(0, 1, 70, producer=5)), **replica("n1", ended(1, 1, 5, committed=True), first=1)}
     assert held(later, 0).text.endswith("committed by the marker at offset 1.")
+    between = {
+        **replica("n1", sent(0, 1, 70, producer=5), ended(1, 1, 5, committed=False)),
+        **replica("n1", sent(2, 1, 71), first=2),
+    }
+    assert held(between, 0).text.endswith("aborted by the marker at offset 1.")
     damaged = {**replica("n1", sent(0, 1, 70, producer=5)), **replica("n1", b"\0" * 80, first=1)}
     found = held(damaged, 0)
     assert found.value == 70

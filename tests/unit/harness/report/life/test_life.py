@@ -62,7 +62,7 @@ class Clients:
         return self
 
     def send(self, at_s: float, value: int, base: int, **asked: Any) -> Clients:
-        return self.ask(at_s, "send", {"base_offset": base}, values=[value], acks=-1, **asked)
+        return self.ask(at_s, "send", {"base_offset": base}, values=[value], **{"acks": -1, **asked})
 
     def poll(self, at_s: float, first: int, following: int, *shown: tuple[int, int], **asked: Any) -> Clients:
         marks: dict[str, Any] = {name: asked.pop(name) for name in ("hw", "lso", "log_start") if name in asked}
@@ -292,3 +292,31 @@ def test_place_where_nothing_stood_is_empty_and_a_history_that_makes_no_sense_is
     broken = {"history.jsonl": b'{"partition":0,"topic":"hw","f":"send","records":7}\n'}
     with pytest.raises(Unreadable, match="cannot be made sense of: TypeError"):
         life(run_files(broken), run(), "hw-0", 1, {})
+
+
+def test_version_stands_before_what_a_broker_told_of_it_and_nothing_is_told_twice() -> None:
+    lines = [
+        {"e": "become_leader", "m": 90_000_000, "p": "hw-0", "le": 0, "pe": 0, "leo": 0},
+        {"e": "election", "m": 95_000_000, "p": "hw-0", "le": 0, "pe": 0, "leader": 1, "reason": "new-topic"},
+        {"e": "append", "m": 1_000_000_000, "p": "hw-0", "le": 0, "role": "leader", "base": 1, "last": 1},
+        {"e": "isr_commit", "m": 4_001_000_000, "p": "hw-0", "le": 1, "pe": 2, "isr": [1, 2, 3]},
+        {"e": "election", "m": 3_001_000_000, "p": "hw-0", "le": 1, "pe": 1, "leader": 2, "reason": "offline"},
+    ]
+    events = {"evidence/n1/events.jsonl": history(*lines)["history.jsonl"]}
+    log = on_all(sent(0, 0, 16), sent(1, 0, 17))
+    system = {"kind": "highwater", "event_log": True}
+    clients = Clients().send(1, 17, 1, acks=1).poll(5, 1, 2, (1, 17), hw=2)
+    both = told(clients, log, events, ZOOKEEPER, system=system)
+    said = texts(both)
+    # Of one instant, by the broker's clock: ZooKeeper's own says 10 ms later.
+    assert [step.at_s for step in both.steps[:2]] == [0.09, 0.09]
+    assert said[0].startswith("Version 0 of the state of hw-0 (zxid 0x1): leader n1, leader epoch 0")
+    assert said[1].endswith("it lacks the record. n1, the controller, chose n1 (new-topic).")
+    # The reason is told with the leader that took over; of one that did not say so, with the version.
+    assert [sum(f"chose {node} (" in text for text in said) for node in ("n1", "n2")] == [1, 1]
+    assert "Version 1 of the state of hw-0 (zxid 0x2): leader n2, leader epoch 1, ISR n2 and n3 (n1 left). n1, the" in (
+        " ".join(said)
+    )
+    assert not any("The committed ISR is" in text for text in said)
+    alone = texts(told(clients, log, events, system=system))
+    assert "The committed ISR is n1, n2 and n3 in epoch 1, says n1." in alone
