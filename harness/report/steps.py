@@ -129,7 +129,7 @@ def _poll(invocation: Line, completion: Line | None, subject: Subject) -> Step:
     following = completion.get("next_position", position)
     mark = completion.get("hw")
     known = "" if mark is None else f" Its high watermark was {mark}."
-    if mark is not None and invocation.get("isolation") == 1 and completion.get("lso") is not None:
+    if mark is not None and invocation.get("isolation") == 1 and (completion.get("lso") or -1) >= 0:
         known = f" Its high watermark was {mark}, its last stable offset {completion['lso']} (read_committed)."
     if not records:
         text = f"{source} returned nothing to {who} for {p} from offset {position} on."

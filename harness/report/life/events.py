@@ -20,8 +20,9 @@ Line = Mapping[str, Any]
 class Replica:
     """One node's event log, read in its order. has: whether its log held the offset last, None while that is not known.
 
-    shift_ns: run time = `m` - shift_ns. leaderships: by their leader epochs; isrs: committed ones by the number of the
-    znode's version (`pe`); versions: number → when it was first spoken of. is_known: it speaks of the partition.
+    shift_ns: run time = `m` - shift_ns. markers: offsets of markers that ended its transaction. leaderships: by their
+    leader epochs; isrs: committed ones by the number of the znode's version (`pe`); versions: number → when it was
+    first spoken of. is_known: it speaks of the partition.
     """
 
     node: str
@@ -29,6 +30,7 @@ class Replica:
     offset: int
     shift_ns: int
     names: Mapping[int, str]
+    markers: frozenset[int] = frozenset()
     has: bool | None = None
     steps: list[Step] = field(default_factory=list)
     leaderships: list[tuple[int, Step]] = field(default_factory=list)
@@ -60,6 +62,11 @@ class Replica:
                 _TAKEN[event](self, line)
 
     def _append(self, line: Line) -> None:
+        for marker in self.markers if line["role"] == "leader" else ():
+            if line["base"] <= marker <= line["last"]:
+                where = f"offset {marker}, in leader epoch {line['le']}"
+                text = f"{self.node} appended the marker of its transaction, {where}."
+                self._step(line, "call", text, f"marker @{marker}")
         if not line["base"] <= self.offset <= line["last"]:
             return
         first = line["role"] == "leader"
@@ -110,8 +117,8 @@ class Replica:
         if before is None and not self.has:
             self.has = None
         elif before is not None:
-            kept = "still has it" if self.has and before else "does not have it" if not self.has else "has it"
-            text = f"{self.node} opened its log, which ends at {line['leo']}: it {kept}."
+            there = "still in it" if self.has and before else "not in it" if not self.has else "in it"
+            text = f"{self.node} opened its log, which ends at {line['leo']}: this offset is {there}."
             self._step(line, "cut" if before and not self.has else "call", text, f"opened @{line['leo']}")
 
     def _stop_replica(self, line: Line) -> None:
@@ -120,8 +127,8 @@ class Replica:
             self.has = False
 
     def _become_leader(self, line: Line) -> None:
-        has = "has" if line["leo"] > self.offset else "lacks"
-        text = f"{self.node} became leader in epoch {line['le']}, its log's end {line['leo']}: it {has} the record."
+        where = "beyond this offset" if line["leo"] > self.offset else "not beyond this offset"
+        text = f"{self.node} became leader in epoch {line['le']}, its log's end {line['leo']}, {where}."
         self.leaderships.append((line["le"], self._made(line, "election", text, f"leader, epoch {line['le']}")))
 
     def _election(self, line: Line) -> None:

@@ -49,7 +49,7 @@ def _fate(
     elif all(one.kind == "missing" for one in holdings):
         left = "no replica's files are there to hold it"
     else:
-        left = f"no file that was copied holds it{_instead(value, holdings, compacts=compacts)}"
+        left = f"no file that was copied holds it{_instead(value, told, holdings, compacts=compacts)}"
     text = f"{name}: {', '.join(said)}; {left}."
     return text[0].upper() + text[1:] if str(value) not in names else text
 
@@ -83,7 +83,8 @@ def _ended(value: int, told: Told) -> list[str]:
         if "ok" in commits:
             said.append(f"transaction {txn} committed")
         elif all(one == "fail" for one in commits):
-            said.append(f"transaction {txn} not committed")
+            aborted = any(outcome(op) == "ok" for op in ends)
+            said.append(f"transaction {txn} {'aborted' if aborted else 'not committed'}")
         else:
             said.append(f"transaction {txn} perhaps committed, perhaps not")
     return said
@@ -92,14 +93,18 @@ def _ended(value: int, told: Told) -> list[str]:
 def _shown(value: int, told: Told, offset: int) -> str:
     polls = [op for op in told.operations if op[0].get("f") == "poll" and outcome(op) == "ok"]
     shown = [
-        int(op[1].get("time_ns", 0))
+        op
         for op in polls
         if any(r.get("value") == value and r.get("offset") == offset for r in op[1].get("records") or ())
     ]
     if not shown:
         return "never read" + (f", though {len(polls)} polls went over its offset" if len(polls) > 1 else "")
     times = "once" if len(shown) == 1 else f"{len(shown)} times"
-    return f"read {times}, first at {min(shown) / 1e9:.3f} s"
+    first_s = min(int(op[1].get("time_ns", 0)) for op in shown) / 1e9
+    if any(op[0].get("txn") is not None and value in (op[0].get("values") or ()) for op in told.sends):
+        stable = sum(op[0].get("isolation") == 1 for op in shown)
+        times += f" ({stable or 'never'} under read_committed)"
+    return f"read {times}, first at {first_s:.3f} s"
 
 
 def _held(here: Sequence[Holding], led_by: LedBy) -> str:
@@ -115,7 +120,7 @@ def _held(here: Sequence[Holding], led_by: LedBy) -> str:
     return " and ".join(said)
 
 
-def _instead(value: int, holdings: Sequence[Holding], *, compacts: bool) -> str:
+def _instead(value: int, told: Told, holdings: Sequence[Holding], *, compacts: bool) -> str:
     """Why, so far as the files show it."""
     others = sorted({one.value for one in holdings if one.kind == "record" and one.value not in (None, value)})
     kinds = {one.kind for one in holdings} - {"missing"}
@@ -126,7 +131,22 @@ def _instead(value: int, holdings: Sequence[Holding], *, compacts: bool) -> str:
     if kinds == {"beyond"}:
         return ": every log ends before it"
     if kinds <= {"compacted", "gap", "below"} and (compacts or "compacted" in kinds):
-        return ": compaction took it away"
+        return f": compaction took it away{_superseded(value, told)}"
     if kinds == {"marker"}:
         return ": a transaction's marker stands there"
     return ""
+
+
+def _superseded(value: int, told: Told) -> str:
+    """By which later record of its key, so far as the history knows keys."""
+    send = next((op[0] for op in told.sends if op[0].get("keys") and value in (op[0].get("values") or ())), None)
+    if send is None:
+        return ""
+    nth = list(send["values"]).index(value)
+    key = send["keys"][nth]
+    if key in told.successors:
+        offset, later = told.successors[key]
+        return f", for value {later} at offset {offset} is a later one of its key, {key}"
+    if (send.get("tombstones") or [False] * (nth + 1))[nth]:
+        return f", as it does in time with a tombstone (of key {key})"
+    return f", though no later one of its key, {key}, was acknowledged"

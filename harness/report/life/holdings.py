@@ -23,6 +23,7 @@ class Holding:
     without it), `gap`, `below` (the log begins later), `beyond` (it ends before), `damaged`, `missing`.
 
     value: the number of the record that is there, None where none is, or it has none. epoch: leader epoch of its batch.
+    marker: offset of the marker that ended its transaction.
     """
 
     node: str
@@ -30,6 +31,7 @@ class Holding:
     kind: str
     value: int | None = None
     epoch: int | None = None
+    marker: int | None = None
 
 
 def holding(files: RunFiles, node: str, p: str, offset: int) -> Holding:
@@ -88,27 +90,31 @@ def _of_batch(files: ReplicaFiles, node: str, offset: int, header: BatchHeader, 
         end = marker_of(header, batch)
         what = "a control record" if end is None else f"the {'commit' if end.committed else 'abort'} marker of {who}"
         return Holding(node, f"{node}: {what} at offset {offset}, {led}.", "marker", epoch=epoch)
-    of = f", in a transaction of {who}, {_ended(files, offset, header)}" if header.is_transactional else ""
+    of, at = "", None
+    if header.is_transactional:
+        ended, at = _ended(files, offset, header)
+        of = f", in a transaction of {who}, {ended}"
     record = next((one for one in iter_records(header, batch) if one.offset == offset), None)
     if record is None:
         text = f"{node}: a batch {led} whose record at offset {offset} was compacted away{of}."
         return Holding(node, text, "compacted", epoch=epoch)
     value = value_of(record)
     what = "a record that the lab did not write" if value is None else f"value {value}"
-    return Holding(node, f"{node}: {what} at offset {offset}, {led}{of}.", "record", value, epoch)
+    return Holding(node, f"{node}: {what} at offset {offset}, {led}{of}.", "record", value, epoch, at)
 
 
-def _ended(files: ReplicaFiles, offset: int, begun: BatchHeader) -> str:
-    """How this replica's log ends the transaction of a batch. A producer has one transaction at a time."""
+def _ended(files: ReplicaFiles, offset: int, begun: BatchHeader) -> tuple[str, int | None]:
+    """How this replica's log ends the transaction of a batch, and where. A producer has one transaction at a time."""
     try:
         for header, batch in _after(files, offset):
             if header.is_control and header.producer_id == begun.producer_id:
                 end = marker_of(header, batch)
                 if end is not None:
-                    return f"{'committed' if end.committed else 'aborted'} by the marker at offset {header.base_offset}"
+                    at = header.base_offset
+                    return f"{'committed' if end.committed else 'aborted'} by the marker at offset {at}", at
     except (CorruptBatch, OSError) as error:
-        return f"whose marker was not found before {error}"
-    return "of which this log holds no marker"
+        return f"whose marker was not found before {error}", None
+    return "of which this log holds no marker", None
 
 
 def _after(files: ReplicaFiles, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:

@@ -107,7 +107,7 @@ def _life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: M
         holdings,
         said,
         history.told(files, topic, number, offset, known),
-        _replicas(files, run, nodes, p, offset),
+        _replicas(files, run, nodes, p, offset, holdings),
         versions(files, _zookeepers(run), p),
     )
     _refuse_unknown(files, run, p, found)
@@ -133,7 +133,7 @@ def _life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: M
         holdings=tuple(holdings),
         checkpoints=tuple(said),
         disagreements=_disagreements(holdings, said),
-        missing=tuple(missing(files, run, found.replicas, found.znode)),
+        missing=tuple(missing(files, run, found.replicas, found.znode, _seen_until(found.told, steps))),
     )
     if made.is_empty:
         nothing = f"Nothing that was recorded stood at offset {offset} of {p}."
@@ -210,13 +210,21 @@ def _zookeepers(run: Mapping[str, Any]) -> list[str]:
     return [str(node["name"]) for node in run.get("nodes", ()) if node.get("role") == "zookeeper"]
 
 
-def _replicas(files: RunFiles, run: Mapping[str, Any], nodes: Mapping[int, str], p: str, offset: int) -> list[Replica]:
+def _replicas(
+    files: RunFiles,
+    run: Mapping[str, Any],
+    nodes: Mapping[int, str],
+    p: str,
+    offset: int,
+    holdings: Sequence[Holding],
+) -> list[Replica]:
     """What each node's event log says; none of a node that has none."""
     origin_ns = run.get("origin_monotonic_ns")
     shifts = {node.get("name"): node.get("monotonic_offset_ns") or 0 for node in run.get("nodes", ())}
+    markers = frozenset(one.marker for one in holdings if one.marker is not None)
     replicas = []
     for node in nodes.values():
-        replica = Replica(node, p, offset, int(origin_ns or 0) + int(shifts.get(node) or 0), nodes)
+        replica = Replica(node, p, offset, int(origin_ns or 0) + int(shifts.get(node) or 0), nodes, markers)
         try:
             replica.read(files.events(node, p))
         except OSError:
@@ -237,7 +245,9 @@ def _steps(found: _Sources, run: Mapping[str, Any], p: str, offset: int, names: 
         steps.append(marks["hw"])
     if "lso" in marks and found.told.transactions:
         steps.append(marks["lso"])
-    steps += [marks["log_start"]] if "log_start" in marks else []
+    deleted_s = [_s(op[1]) for op in found.told.deletions if history.outcome(op) == "ok"]
+    if "log_start" in marks and not any(at_s <= marks["log_start"].at_s for at_s in deleted_s):
+        steps.append(marks["log_start"])
     placed = _placed(found, run)
     epochs = {one.epoch for one in found.holdings if one.epoch is not None}
     begun = [state.at_s for state in placed if state.version.leader_epoch in epochs]
@@ -314,6 +324,12 @@ def _open(steps: Sequence[Step], told: history.Told) -> list[tuple[float, float]
     appends_s = [step.at_s for step in steps if step.kind == "append"]
     begins_s = appends_s or [_s(op[0]) for op in told.sends] or [min(step.at_s for step in steps)]
     return [(at_s, next((to_s for to_s in commits_s if to_s >= at_s), last_s)) for at_s in begins_s]
+
+
+def _seen_until(told: history.Told, steps: Sequence[Step]) -> float | None:
+    """When the first node's evidence was copied, where something of the record is later than that."""
+    copied_s = min(told.copied.values(), default=float("inf"))
+    return copied_s if any(step.at_s > copied_s for step in steps) else None
 
 
 def _s(line: Mapping[str, Any]) -> float:

@@ -14,8 +14,10 @@ from harness.report.life.zookeeper import Versions
 from harness.report.words import broker_names
 
 
-def missing(files: RunFiles, run: Mapping[str, Any], replicas: Sequence[Replica], znode: Versions) -> Iterator[str]:
-    """Sentences: of the run, of each node, of ZooKeeper."""
+def missing(
+    files: RunFiles, run: Mapping[str, Any], replicas: Sequence[Replica], znode: Versions, copied_s: float | None
+) -> Iterator[str]:
+    """Sentences: of the run, of each node, of ZooKeeper. copied_s: when evidence was copied, if more came later."""
     if not run.get("finished", True):
         why = run.get("aborted") or "its harness ended without closing the history"
         yield f"The run was not finished ({why}): what came later is not told."
@@ -23,6 +25,8 @@ def missing(files: RunFiles, run: Mapping[str, Any], replicas: Sequence[Replica]
     if not nodes:
         yield "run.json names no broker: nothing is known but what clients saw."
         return
+    if copied_s is not None:
+        yield f"Files and logs of the nodes were copied at {copied_s:.3f} s: what came later only clients tell."
     yield from _of_nodes(files, run, list(nodes.values()), {one.node for one in replicas})
     yield from _of_zookeeper(run, znode)
 

@@ -23,7 +23,8 @@ class Told:
     """values: what stood at the offset; operations: (invocation, completion or nothing) of each send of one of them, of
     each poll that covered the offset, of each deletion below which it lay, and of the ends of its transactions; faults:
     as results.json has them; marks: the first answers by which it was committed (`hw`), stable (`lso`), deleted
-    (`log_start`).
+    (`log_start`); copied: node → when its evidence was copied, in seconds; successors: key → (offset, value)
+    of the first acknowledged record of that key behind the offset.
 
     is_known: the history has operations on this partition.
     """
@@ -32,6 +33,8 @@ class Told:
     operations: list[list[Line]] = field(default_factory=list)
     faults: list[Line] = field(default_factory=list)
     marks: dict[str, Step] = field(default_factory=dict)
+    copied: dict[str, float] = field(default_factory=dict)
+    successors: dict[int, tuple[int, int]] = field(default_factory=dict)
     is_known: bool = False
 
     @property
@@ -39,11 +42,14 @@ class Told:
         """Of the values."""
         return [op for op in self.operations if op[0].get("f") == "send"]
 
+    @property
+    def deletions(self) -> list[list[Line]]:
+        """Those below which the offset lay."""
+        return [op for op in self.operations if op[0].get("f") == "delete_records"]
+
     def acknowledged_s(self, *, acks: int) -> list[float]:
         """When sends of the values with these acks were acknowledged."""
-        return [
-            int(op[1].get("time_ns", 0)) / 1e9 for op in self.sends if op[0].get("acks") == acks and outcome(op) == "ok"
-        ]
+        return [_s(op[1]) for op in self.sends if op[0].get("acks") == acks and outcome(op) == "ok"]
 
     @property
     def transactions(self) -> set[int]:
@@ -65,10 +71,12 @@ def _pass(files: RunFiles, topic: str, number: int, offset: int, known: Abstract
     begun: dict[object, Line] = {}
     faults: dict[object, Line] = {}
     transactions: dict[object, list[Line]] = {}
-    wanted = rb'"partition": ?%d\b|"kind": ?"nemesis"|"f": ?"(?:add_partitions|end_txn)"' % number
+    wanted = rb'"partition": ?%d\b|"kind": ?"nemesis"|"f": ?"(?:add_partitions|end_txn|evidence)"' % number
     for line in files.history(re.compile(wanted)):
         if line.get("kind") == "nemesis":
             _take_fault(faults, line)
+        elif line.get("f") == "evidence":
+            found.copied[str(line.get("node"))] = _s(line)
         elif line.get("f") in _OF_TRANSACTIONS:
             if line.get("type") == "invoke":
                 transactions[line.get("index")] = [line]
@@ -87,11 +95,20 @@ def _pass(files: RunFiles, topic: str, number: int, offset: int, known: Abstract
             if _about(invocation, line, offset, found.values):
                 found.operations.append([invocation, line])
             _take_marks(found.marks, invocation, line, offset)
+            _take_keys(found.successors, invocation, line, offset)
     found.operations += [[line] for line in begun.values() if _about(line, {}, offset, found.values)]
+    found.operations = _without_later_deletions(found.operations)
     own = found.transactions
     found.operations += [op for op in transactions.values() if op[0].get("txn") in own]
     found.faults += faults.values()
     return found
+
+
+def _without_later_deletions(operations: list[list[Line]]) -> list[list[Line]]:
+    """What was deleted is not deleted again: of those that began after one was acknowledged, none."""
+    acknowledged_s = [_s(op[1]) for op in operations if op[0].get("f") == "delete_records" and outcome(op) == "ok"]
+    first_s = min(acknowledged_s, default=float("inf"))
+    return [op for op in operations if op[0].get("f") != "delete_records" or _s(op[0]) <= first_s]
 
 
 def _values_at(invocation: Line, completion: Line, offset: int) -> set[int]:
@@ -123,6 +140,15 @@ def _about(invocation: Line, completion: Line, offset: int, values: AbstractSet[
     return isinstance(first, int) and isinstance(following, int) and first <= offset < following
 
 
+def _take_keys(successors: dict[int, tuple[int, int]], invocation: Line, completion: Line, offset: int) -> None:
+    base = completion.get("base_offset")
+    if completion.get("type") != "ok" or not invocation.get("keys") or not isinstance(base, int) or base < 0:
+        return
+    for nth, (key, value) in enumerate(zip(invocation["keys"], invocation["values"], strict=False)):
+        if base + nth > offset:
+            successors[key] = min(successors.get(key, (base + nth, value)), (base + nth, value))
+
+
 def _take_marks(marks: dict[str, Step], invocation: Line, completion: Line, offset: int) -> None:
     """The first answers that say something of the offset without being about it."""
     f, reader = invocation.get("f"), invocation.get("reader", "wire")
@@ -143,7 +169,7 @@ def _take_marks(marks: dict[str, Step], invocation: Line, completion: Line, offs
 
 _WORDS: dict[str, tuple[str, str, str]] = {
     "hw": ("commit", "high watermark", "what it had at this offset was committed"),
-    "lso": ("commit", "last stable offset", "no open transaction had what it had at this offset"),
+    "lso": ("commit", "last stable offset", "what it had at this offset was stable, of no open transaction"),
     "log_start": ("cut", "log start", "what lay below was deleted, by retention or on request"),
 }
 
@@ -152,7 +178,7 @@ def _mark(what: str, value: int, invocation: Line, completion: Line) -> Step:
     kind, name, meaning = _WORDS[what]
     node = completion.get("node") or CLIENTS
     text = f"{node}'s answer to {asker(invocation)} gave the {name} {value}: {meaning}."
-    return Step(int(completion.get("time_ns", 0)) / 1e9, kind, (node,), text, f"{name} {value}", CLIENTS)
+    return Step(_s(completion), kind, (node,), text, f"{name} {value}", CLIENTS)
 
 
 def _take_fault(found: dict[object, Line], line: Line) -> None:
@@ -161,6 +187,10 @@ def _take_fault(found: dict[object, Line], line: Line) -> None:
         found[number] = line | {"start_ns": line["time_ns"], "fault": str(line.get("fault"))}
     elif line.get("f") == "stop" and number in found:
         found[number]["stop_ns"] = line.get("time_ns")
+
+
+def _s(line: Line) -> float:
+    return int(line.get("time_ns", 0)) / 1e9
 
 
 def outcome(operation: list[Line]) -> Any:

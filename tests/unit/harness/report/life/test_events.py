@@ -65,7 +65,8 @@ def test_follower_copies_learns_of_the_commit_and_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "kind", "said"), [(6, "call", "it still has it"), (5, "cut", "it does not have it"), (0, "cut", "does not")]
+    ("end", "kind", "said"),
+    [(6, "call", "offset is still in it."), (5, "cut", "offset is not in it."), (0, "cut", "offset is not in it.")],
 )
 def test_restart_says_whether_the_record_is_still_there(end: int, kind: str, said: str) -> None:
     steps = told(APPEND, at(2, "start"), at(3, "recovered", log_start=0, leo=end, hw=0, clean=False))
@@ -106,7 +107,7 @@ def test_version_of_the_znode_is_placed_by_the_first_line_that_speaks_of_it() ->
     assert replica.is_known
 
 
-def test_leaderships_say_whether_the_log_has_the_record() -> None:
+def test_leaderships_say_whether_the_log_reaches_beyond_the_offset() -> None:
     replica = Replica("n1", "hw-0", 5, 100 * S, {1: "n1", 2: "n2"})
     replica.read(
         [
@@ -118,8 +119,8 @@ def test_leaderships_say_whether_the_log_has_the_record() -> None:
         ]
     )
     assert [(epoch, step.text) for epoch, step in replica.leaderships] == [
-        (2, "n1 became leader in epoch 2, its log's end 6: it has the record."),
-        (3, "n1 became leader in epoch 3, its log's end 5: it lacks the record."),
+        (2, "n1 became leader in epoch 2, its log's end 6, beyond this offset."),
+        (3, "n1 became leader in epoch 3, its log's end 5, not beyond this offset."),
     ]
     assert [(number, step.text) for number, step in replica.isrs] == [
         (3, "The committed ISR is n2 and n1 in epoch 2, says n1.")

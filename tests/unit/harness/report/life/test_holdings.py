@@ -65,7 +65,8 @@ LOG = replica(
     ],
 )
 def test_what_stands_at_an_offset(offset: int, kind: str, value: int | None, epoch: int | None, text: str) -> None:
-    assert held(LOG, offset) == Holding("n1", f"n1: {text}.", kind, value, epoch)
+    marker = {0: 3, 1: 4}.get(offset)
+    assert held(LOG, offset) == Holding("n1", f"n1: {text}.", kind, value, epoch, marker)
 
 
 def test_marker_may_stand_in_a_later_segment_and_damage_before_it_is_said() -> None:

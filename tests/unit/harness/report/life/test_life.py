@@ -151,7 +151,8 @@ def test_first_answer_with_a_higher_watermark_says_that_it_was_committed_unless_
 
 def test_record_that_was_deleted_on_request() -> None:
     clients = Clients().send(1, 17, 1).deleted(2, 1, low_watermark=1).deleted(3, 2, low_watermark=2)
-    clients.deleted(4, 9, type="fail", error="OFFSET_OUT_OF_RANGE").poll(5, 2, 2, hw=2, log_start=2)
+    clients.deleted(3.5, 3, low_watermark=3).deleted(4, 9, type="fail", error="OFFSET_OUT_OF_RANGE")
+    clients.poll(5, 2, 2, hw=2, log_start=2)
     starts = {f"evidence/n{n}/data/log-start-offset-checkpoint": checkpoint("hw 0 2") for n in (1, 2, 3)}
     found = told(clients, on_all(sent(0, 0, 16), sent(1, 0, 17)), starts, ZOOKEEPER)
     assert found.fates == (
@@ -163,16 +164,33 @@ def test_record_that_was_deleted_on_request() -> None:
     ]
     said = texts(found)
     assert "Client 3 asked to delete what lies below offset 2 of hw-0 at n1: low watermark 2." in said
-    assert not any("offset 1 of hw-0 at" in text or "offset 9" in text for text in said)
-    assert (
-        "n1's answer to client 3 gave the log start 2: what lay below was deleted, by retention or on request." in said
-    )
+    # Not one that left it alone, one that was refused, or one of what was deleted already.
+    assert sum("asked to delete" in text for text in said) == 1
+    # A log start that is above it says so where no deletion does.
+    mark = "n1's answer to client 3 gave the log start 2: what lay below was deleted, by retention or on request."
+    assert mark not in said
+    retained = Clients().send(1, 17, 1).deleted(4, 2, type="info", error="timeout").poll(5, 2, 2, log_start=2)
+    later = texts(told(retained, on_all(sent(0, 0, 16), sent(1, 0, 17)), starts, ZOOKEEPER))
+    assert mark in later
+    assert "Client 3 asked to delete what lies below offset 2 of hw-0 at n1: no answer (timeout)." in later
 
 
 def test_record_that_a_cleaning_took() -> None:
     topic = {"name": "hw", "partitions": 1, "config": {"cleanup.policy": "compact"}}
     found = told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16), sent(2, 0, 18)), ZOOKEEPER, topic=topic)
     assert found.fates[0].endswith("no file that was copied holds it: compaction took it away.")
+    keyed = Clients().send(1, 17, 1, keys=[4], tombstones=[False]).send(2, 18, 2, keys=[5], tombstones=[False])
+
+    def end(clients: Clients) -> str:
+        found = told(clients, on_all(sent(0, 0, 16), sent(2, 0, 18)), ZOOKEEPER, topic=topic)
+        return found.fates[0].rpartition("compaction took it away")[2]
+
+    assert end(keyed) == ", though no later one of its key, 4, was acknowledged."
+    keyed.send(3, 30, 9, keys=[4], tombstones=[False]).send(4, 20, 3, keys=[4], tombstones=[True])
+    keyed.send(5, 15, 0, keys=[4], tombstones=[False]).ask(6, "send", None, values=[31], keys=[4], acks=-1)
+    assert end(keyed) == ", for value 20 at offset 3 is a later one of its key, 4."
+    tombstone = Clients().send(1, 17, 1, keys=[4], tombstones=[True])
+    assert end(tombstone) == ", as it does in time with a tombstone (of key 4)."
     plain = told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16), sent(2, 0, 18)), ZOOKEEPER)
     assert plain.fates[0].endswith("no file that was copied holds it.")
 
@@ -192,19 +210,27 @@ def transaction(*, commit: bool, answer: str) -> Clients:
         (True, "ok", "transaction 7 committed"),
         (True, "info", "transaction 7 perhaps committed, perhaps not"),
         (True, "fail", "transaction 7 not committed"),
-        (False, "ok", "transaction 7 not committed"),
+        (False, "ok", "transaction 7 aborted, read once (never under read_committed), first at 5.010 s"),
+        (False, "info", "transaction 7 not committed"),
     ],
 )
 def test_record_of_a_transaction(commit: bool, answer: str, said: str) -> None:
     clients = transaction(commit=commit, answer=answer).poll(4, 0, 1, (0, 16), hw=3, lso=1, isolation=1)
     clients.poll(5, 1, 3, (1, 17), hw=3, lso=3)
     log = on_all(sent(0, 0, 16), sent(1, 0, 17, producer=5), ended(2, 0, 5, committed=commit))
+    lines = [
+        {"e": "append", "m": 3_100_000_000, "p": "hw-0", "le": 0, "role": role, "base": base, "last": 2}
+        for role, base in (("leader", 2), ("follower", 2))
+    ]
+    log["evidence/n2/events.jsonl"] = history(*lines)["history.jsonl"]
     found = told(clients, log, ZOOKEEPER)
     assert said in found.fates[0]
     steps = texts(found)
     assert f"Client 3 asked to {'commit' if commit else 'abort'} transaction 7 at n1" in " ".join(steps)
     assert not any("transaction 8" in text for text in steps)
     assert "n1's answer to client 3 gave the last stable offset 3" in " ".join(steps)
+    markers = [text for text in steps if "the marker of its transaction" in text]
+    assert markers == ["n2 appended the marker of its transaction, offset 2, in leader epoch 0."]
     end = "committed" if commit else "aborted"
     assert found.holdings[0].text.endswith(f"{end} by the marker at offset 2.")
 
@@ -285,6 +311,20 @@ def test_what_was_not_seen_is_said() -> None:
     assert imported.values == (17,)
 
 
+def test_what_came_after_the_evidence_was_copied_only_clients_tell() -> None:
+    clients = Clients().send(1, 17, 1)
+    files = (on_all(sent(0, 0, 16), sent(1, 0, 17)), ZOOKEEPER)
+    for node, at_s in (("n2", 7.5), ("n1", 7)):
+        line = {"type": "info", "f": "evidence", "kind": "harness", "node": node, "time_ns": int(at_s * 1e9)}
+        clients.lines.append({**line, "index": len(clients.lines)})
+    assert told(clients, *files).missing == (NO_EVENTS,)
+    later = told(clients.poll(8, 1, 2, (1, 17), hw=2), *files)
+    assert later.missing == (
+        "Files and logs of the nodes were copied at 7.000 s: what came later only clients tell.",
+        NO_EVENTS,
+    )
+
+
 def test_place_where_nothing_stood_is_empty_and_a_history_that_makes_no_sense_is_refused() -> None:
     found = told(Clients().send(1, 17, 1), on_all(sent(0, 0, 16), sent(1, 0, 17)), ZOOKEEPER, offset=9)
     assert found.is_empty
@@ -311,7 +351,7 @@ def test_version_stands_before_what_a_broker_told_of_it_and_nothing_is_told_twic
     # Of one instant, by the broker's clock: ZooKeeper's own says 10 ms later.
     assert [step.at_s for step in both.steps[:2]] == [0.09, 0.09]
     assert said[0].startswith("Version 0 of the state of hw-0 (zxid 0x1): leader n1, leader epoch 0")
-    assert said[1].endswith("it lacks the record. n1, the controller, chose n1 (new-topic).")
+    assert said[1].endswith("not beyond this offset. n1, the controller, chose n1 (new-topic).")
     # The reason is told with the leader that took over; of one that did not say so, with the version.
     assert [sum(f"chose {node} (" in text for text in said) for node in ("n1", "n2")] == [1, 1]
     assert "Version 1 of the state of hw-0 (zxid 0x2): leader n2, leader epoch 1, ISR n2 and n3 (n1 left). n1, the" in (
