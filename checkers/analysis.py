@@ -21,7 +21,6 @@ from checkers.allowances.expiry import expiry_of
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
-from checkers.black_box.interrupted import joined
 from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
@@ -36,6 +35,7 @@ from checkers.coverage.requirements import CoverageResult, judge_coverage
 from checkers.coverage.seen import Queries
 from checkers.evidence.absences import absences, with_gone
 from checkers.evidence.events import load_events
+from checkers.evidence.interrupted import joined
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.timeline import Evidence, build_evidence
 from checkers.evidence.znodes import znode_tables
@@ -224,7 +224,7 @@ def _rows(
         lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
         start_written_ns=evidence.info.start_written_ns,
     )
-    families = {**black_box(facts), **white_box(evidence, raw_events)}
+    families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
     if any(wanted(spec, evidence.info) for spec in GROUPS):
         families |= of_groups(history)
     if any(wanted(spec, evidence.info) for spec in TRANSACTIONS):

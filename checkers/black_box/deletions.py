@@ -38,7 +38,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, known_epoch
-from checkers.black_box.interrupted import ANYBODY, SETTLE_NS, changes, joined, takes_away, touches
+from checkers.evidence.interrupted import ANYBODY, changes, joined, settled, takes_away
 from checkers.history.faults import Interruption
 from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch, response_log_start
 from checkers.spark.tables import one_piece
@@ -73,20 +73,11 @@ def _deletions(facts: Facts, reads: DataFrame, spans: Sequence[Interruption]) ->
     files: how often files of that broker had been changed by then.
     """
     readers = reads.groupBy("p").agg(F.array_union(F.array(F.lit(ANYBODY)), F.collect_set("node")).alias("nodes"))
-    done = F.coalesce("complete_ns", "invoke_ns")
-    by, asked = F.col("by"), F.col("node")
-    unsettled = [
-        (F.col("invoke_ns") - SETTLE_NS <= span.until_ns)
-        & (
-            (takes_away(span, by) & (done + facts.start_written_ns >= span.from_ns))
-            | (touches(span, asked) & (F.col("invoke_ns") >= span.from_ns))
-        )
-        for span in spans
-    ]
+    by = F.col("by")
     return (
         facts.history.deletions.join(F.broadcast(readers), on="p", how="left")
         .withColumn("by", F.explode(F.coalesce("nodes", F.array(F.lit(ANYBODY)))))
-        .withColumn("settled", ~reduce(Column.__or__, unsettled, F.lit(False)))
+        .withColumn("settled", settled(spans, by, facts.start_written_ns))
         .withColumn("upto", F.greatest("before", "low_watermark"))
         .withColumn("files", changes(spans, by, F.col("invoke_ns")))
         .drop("nodes")

@@ -15,7 +15,7 @@ UNFIT = frozenset(
         *("final-drain", "confluent-repeat"),
         "wrong-lookup",
         # Each replica is cleaned by itself.
-        *("log-matching", "log-contiguous", "leader-completeness", "live-isr"),
+        *("log-matching", "log-contiguous", "leader-completeness", "live-isr", "log-start"),
     }
 )
 

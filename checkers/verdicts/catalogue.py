@@ -287,6 +287,18 @@ DELETIONS = (
 )
 """Of workloads that delete records by request."""
 
+STARTS = (
+    Spec(
+        "log-start",
+        "Log starts: above what anything deleted, or below what was",
+        "white-box",
+        {"starts": "no replica's log"},
+        ("segments", "history"),
+        own=True,
+    ),
+)
+"""Of systems whose replicas' files are copied."""
+
 LOOKUPS = (
     own(
         "wrong-lookup",
@@ -311,6 +323,7 @@ ALL = (
     *WHITE_BOX,
     *PRODUCERS,
     *DELETIONS,
+    *STARTS,
     *LOOKUPS,
     *TRANSACTIONS,
     *CYCLES,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from checkers.evidence.timeline import Evidence
+from checkers.history.faults import Interruption
 from checkers.spark.tables import kept
 from checkers.verdicts.findings import Family
 from checkers.verdicts.jobs import Group
@@ -20,12 +23,17 @@ from checkers.white_box.matching_rules import matching_rules
 from checkers.white_box.producer_rules import producer_rules
 from checkers.white_box.restart_rules import restart_rules
 from checkers.white_box.rise_rules import rise_rules
+from checkers.white_box.start_rules import start_rules
 from checkers.white_box.watermark_rules import watermark_rules
 from checkers.white_box.znode_rules import znode_rules
 
 
-def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, Group]:
-    """Groups that run as one job each."""
+def white_box(
+    evidence: Evidence, raw_events: DataFrame, interruptions: Sequence[Interruption] = ()
+) -> dict[str, Group]:
+    """Groups that run as one job each. interruptions: when brokers stopped, stood still, were cut off or had files
+    changed.
+    """
 
     def timeline() -> list[Family]:
         lives = kept(replica_lives(evidence))
@@ -48,6 +56,7 @@ def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, Group]:
             live_rules(evidence),
             agreement_rules(evidence),
             producer_rules(evidence),
+            start_rules(evidence, interruptions),
         ]
 
     return {"timeline": timeline, "event logs": logs, "files": files}

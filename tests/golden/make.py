@@ -20,26 +20,27 @@ from tests.golden.cycles import CYCLES, MORE_CYCLES, PARTITIONS, told
 from tests.golden.groups import GROUPS, MORE_GROUPS
 from tests.golden.transactions import MORE_TRANSACTIONS, TRANSACTIONS
 from tests.golden.transactions import life as transactional_life
-from tests.golden.white import LAST_STANDING, MORE_WHITE_BOX, OF_PRODUCERS, WHITE_BOX
+from tests.golden.white import LAST_STANDING, MORE_STARTS, MORE_WHITE_BOX, OF_PRODUCERS, STARTS, WHITE_BOX
 from tests.golden.white_parts import last_standing_life, plain_life
 from tests.support.histories import Story
 from tests.support.judging import TABLES, Case, case_of
 
 ROOT = Path(__file__).parent
 CASES = ("ok", "bad", "unknown")
-PRODUCERS_FROM = 1000
+PRODUCERS_FROM, STARTS_FROM = 1000, 2000
 """Brokers of these are counted apart, so that the others keep their numbers."""
 
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION)
+    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *STARTS, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION)
     main = [(anomaly, case) for anomaly in every for case in CASES]
     return [
         *main,
         *MORE_BLACK_BOX,
         *MORE_GROUPS,
         *MORE_WHITE_BOX,
+        *MORE_STARTS,
         *MORE_TRANSACTIONS,
         *MORE_CYCLES,
         *MORE_COMPACTION,
@@ -69,6 +70,15 @@ def build() -> Iterator[tuple[str, str, Case]]:
         life = last_standing_life if change in LAST_STANDING else plain_life
         number = next(of_producers if anomaly in OF_PRODUCERS else plain)
         case = case_of(life(f"{anomaly}-{name}", 10 * number))
+        change(case)
+        yield anomaly, name, case
+    of_starts = [
+        ((anomaly, name), change)
+        for anomaly, changes in STARTS.items()
+        for name, change in zip(CASES, changes, strict=True)
+    ]
+    for number, ((anomaly, name), change) in enumerate([*of_starts, *MORE_STARTS.items()], STARTS_FROM):
+        case = case_of(plain_life(f"{anomaly}-{name}", 10 * number))
         change(case)
         yield anomaly, name, case
     each = [

@@ -19,7 +19,7 @@ from tests.golden.cycles import ALLOWED, CYCLES, PERMITTED
 from tests.golden.groups import GROUPS
 from tests.golden.limits import RETENTION_MS
 from tests.golden.transactions import TRANSACTIONS
-from tests.golden.white import WHITE_BOX
+from tests.golden.white import STARTS, WHITE_BOX
 from tests.support.histories import TICK_NS
 from tests.support.judging import invalid, judge_cases
 
@@ -191,7 +191,7 @@ def test_golden_cycles_are_counted(judged: Judged, anomaly: str, case: str) -> N
 
 
 def test_golden_histories_cover_every_checker() -> None:
-    every = (BLACK_BOX, GROUPS, WHITE_BOX, TRANSACTIONS, CYCLES, APPLICATIONS, COMPACTION)
+    every = (BLACK_BOX, GROUPS, WHITE_BOX, STARTS, TRANSACTIONS, CYCLES, APPLICATIONS, COMPACTION)
     assert {spec.name for spec in ALL} == {name for kind in every for name in kind}
 
 

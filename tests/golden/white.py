@@ -10,6 +10,7 @@ from tests.golden import white_logs as logs
 from tests.golden import white_producers as producers
 from tests.golden import white_restarts as restarts
 from tests.golden import white_rises as rises
+from tests.golden import white_starts as starts
 from tests.golden import white_watermarks as watermarks
 from tests.support.judging import Case
 
@@ -145,6 +146,19 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("log-matching", "bad-lacking"): logs.hole_in_log,
     ("ack-committed", "bad-called-another"): watermarks.early_ack_called_another,
     ("ack-committed", "bad-acks"): watermarks.ack_called_another,
+}
+
+STARTS: dict[str, tuple[Change, Change, Change]] = {
+    "log-start": (starts.deleted, starts.head_gone, _NO_FILES),
+}
+MORE_STARTS: dict[tuple[str, str], Change] = {
+    ("log-start", "bad-checkpoint"): starts.checkpoint_too_high,
+    ("log-start", "ok-checkpoint"): starts.deleted_by_checkpoint,
+    ("log-start", "bad-beyond"): starts.more_than_was_asked,
+    ("log-start", "ok-old"): starts.head_old,
+    ("log-start", "bad-below"): starts.still_there,
+    ("log-start", "ok-unwritten"): starts.not_yet_written,
+    ("log-start", "ok-told-to-go"): starts.told_to_go,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

@@ -32,19 +32,20 @@ def _took(span: Interruption, node: str | None) -> bool:
     return nodes is None or (bool(nodes) if node is None else node in nodes)
 
 
-def _until(span: Interruption, spans: list[Interruption]) -> int:
+def until(span: Interruption, spans: list[Interruption]) -> int:
     """Its end, or that of the last one that follows it, each within SETTLE_NS of another's."""
-    until, again = span.until_ns, True
+    end, again = span.until_ns, True
     while again:
-        reached = max([until, *(one.until_ns for one in spans if span.from_ns <= one.from_ns <= until + SETTLE_NS)])
-        until, again = reached, reached > until
-    return until
+        reached = max([end, *(one.until_ns for one in spans if span.from_ns <= one.from_ns <= end + SETTLE_NS)])
+        end, again = reached, reached > end
+    return end
 
 
-def _settled(op: Op, node: str | None, spans: list[Interruption]) -> bool:
+def settled(op: Op, node: str | None, spans: list[Interruption]) -> bool:
+    """Whether a broker surely knew of a deletion, and wrote it down."""
     done = op.invoked if op.done is None else op.done
     for span in spans:
-        if op.invoked - SETTLE_NS > _until(span, spans):
+        if op.invoked - SETTLE_NS > until(span, spans):
             continue
         if _took(span, node) and span.from_ns <= done + SETTLE_NS:
             return False
@@ -88,7 +89,7 @@ def shown(ops: list[Op], spans: list[Interruption]) -> set[Any]:
             upto = max(deletion.request["before"], deletion.response["low_watermark"])
             if low is None or low >= upto or (deletion.done or 0) >= read.invoked:
                 continue
-            if _settled(deletion, node, spans) and not _changed(node, deletion.invoked, read.done or 0, spans):
+            if settled(deletion, node, spans) and not _changed(node, deletion.invoked, read.done or 0, spans):
                 found.add(read.index)
     return found
 
@@ -101,7 +102,7 @@ def forgot(ops: list[Op], spans: list[Interruption]) -> set[Any]:
         if start is None or not _wire(told):
             continue
         written = (told.done or 0) + SETTLE_NS
-        if any(_took(one, node) and one.from_ns <= written and told.invoked <= _until(one, spans) for one in spans):
+        if any(_took(one, node) and one.from_ns <= written and told.invoked <= until(one, spans) for one in spans):
             continue
         for later in ops:
             low = _low(later)

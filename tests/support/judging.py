@@ -172,7 +172,7 @@ def _rows(
         interruptions=interruptions,
         lookups=True,
     )
-    families = {**black_box(facts), **white_box(evidence, tables["events"])}
+    families = {**black_box(facts), **white_box(evidence, tables["events"], interruptions)}
     if any(_has_members(case) for case in cases.values()):
         families |= of_groups(history)
     if transactions:

@@ -31,6 +31,7 @@ CHECKERS = (
     "truncation",
     "live-isr",
     "shown-below-hw",
+    "log-start",
 )
 """The white-box rules: what event logs, segments and ZooKeeper's transaction log must show."""
 

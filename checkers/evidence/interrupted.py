@@ -47,5 +47,23 @@ def changes(spans: Sequence[Interruption], node: Column, at_ns: Column) -> Colum
     return reduce(Column.__add__, begun, F.lit(0))
 
 
+def settled(spans: Sequence[Interruption], by: Column, written_ns: int) -> Column:
+    """Of a deletion (`node`: who was asked, `invoke_ns`, `complete_ns`): whether a broker that was alive surely knew of
+    it once it was acknowledged, and has it written down.
+
+    spans: joined. by: the broker. written_ns: how long it has for that.
+    """
+    done = F.coalesce("complete_ns", "invoke_ns")
+    unsettled = [
+        (F.col("invoke_ns") - SETTLE_NS <= span.until_ns)
+        & (
+            (takes_away(span, by) & (done + written_ns >= span.from_ns))
+            | (touches(span, F.col("node")) & (F.col("invoke_ns") >= span.from_ns))
+        )
+        for span in spans
+    ]
+    return ~reduce(Column.__or__, unsettled, F.lit(False))
+
+
 def _one_of(nodes: frozenset[str] | None, node: Column) -> Column:
     return F.lit(True) if nodes is None else (node == ANYBODY) & F.lit(bool(nodes)) | node.isin(*sorted(nodes))
