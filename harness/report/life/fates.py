@@ -127,7 +127,7 @@ def _instead(value: int, told: Told, holdings: Sequence[Holding], *, compacts: b
     if others:
         return f": {listed(f'value {other}' for other in others)} stands there"
     if kinds == {"below"}:
-        return ": every log begins after it, so it was deleted"
+        return ": every log begins after it"
     if kinds == {"beyond"}:
         return ": every log ends before it"
     if kinds <= {"compacted", "gap", "below"} and (compacts or "compacted" in kinds):

@@ -170,7 +170,7 @@ def _take_marks(marks: dict[str, Step], invocation: Line, completion: Line, offs
 _WORDS: dict[str, tuple[str, str, str]] = {
     "hw": ("commit", "high watermark", "what it had at this offset was committed"),
     "lso": ("commit", "last stable offset", "what it had at this offset was stable, of no open transaction"),
-    "log_start": ("cut", "log start", "what lay below was deleted, by retention or on request"),
+    "log_start": ("cut", "log start", "what lay below is shown no more"),
 }
 
 

@@ -156,8 +156,7 @@ def test_record_that_was_deleted_on_request() -> None:
     starts = {f"evidence/n{n}/data/log-start-offset-checkpoint": checkpoint("hw 0 2") for n in (1, 2, 3)}
     found = told(clients, on_all(sent(0, 0, 16), sent(1, 0, 17)), starts, ZOOKEEPER)
     assert found.fates == (
-        "Value 17: acknowledged (acks=all), never read; no file that was copied holds it: every log begins after it, "
-        "so it was deleted.",
+        "Value 17: acknowledged (acks=all), never read; no file that was copied holds it: every log begins after it.",
     )
     assert "n1: value 17 at offset 1, of leader epoch 0; its log start is 2, so that it is shown to nobody." in [
         one.text for one in found.holdings
@@ -167,7 +166,7 @@ def test_record_that_was_deleted_on_request() -> None:
     # Not one that left it alone, one that was refused, or one of what was deleted already.
     assert sum("asked to delete" in text for text in said) == 1
     # A log start that is above it says so where no deletion does.
-    mark = "n1's answer to client 3 gave the log start 2: what lay below was deleted, by retention or on request."
+    mark = "n1's answer to client 3 gave the log start 2: what lay below is shown no more."
     assert mark not in said
     retained = Clients().send(1, 17, 1).deleted(4, 2, type="info", error="timeout").poll(5, 2, 2, log_start=2)
     later = texts(told(retained, on_all(sent(0, 0, 16), sent(1, 0, 17)), starts, ZOOKEEPER))
