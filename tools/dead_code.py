@@ -42,6 +42,7 @@ ALLOWED = (
     ),
     Allowed("checkers/history/schema.py", "FIGURE", "the shape that verdicts.findings names"),
     Allowed("checkers/spark/gateway.py", "*convert", "py4j calls it"),
+    Allowed("checkers/spark/workers.py", "pythonExec", "pyspark reads it"),
     Allowed("harness/nightly/history.py", "row_factory", "sqlite3 reads it"),
     Allowed("harness/nightly/jobs.py", "unavailable_ms", "trends.LABELS names it in a text"),
     Allowed("harness/nodes/ssh.py", "missing_host_key", "paramiko calls it"),

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.groups.facts import GroupFacts, known, latest, with_proof
+from checkers.spark.tables import kept
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 REGRESSION = "offset-regression"
@@ -20,28 +21,39 @@ LOST = "commit-lost"
 _FOR_EVER = 2**62
 
 
-def register_checks(facts: GroupFacts) -> Family:
+def judged_fetches(facts: GroupFacts) -> DataFrame:
+    """One row per fetch that came out ok and partition, each judged by itself: what the node `must` have known, the
+    `newest` acknowledged commit, until when its offset can have been committed (`until_ns`); and whether it is
+    `drained`, `unexplained`, `behind`, `stale`. `proven_ns`: everything acknowledged before that must be known.
+    """
     keys = ["group", "p"]
     acked = facts.commits.where(F.col("outcome") == "ok")
     commit = F.struct("invoke_ns", "op", "committed", "complete_ns")
-    drained = F.col("phase").startswith("drain")
-    reads = with_proof(facts, facts.fetches).withColumn(
-        "proven_ns", F.when(drained, F.col("invoke_ns")).otherwise(F.col("proven_ns"))
-    )
+    reads = with_proof(facts, facts.fetches).withColumn("drained", F.col("phase").startswith("drain"))
+    reads = reads.withColumn("proven_ns", F.when(F.col("drained"), F.col("invoke_ns")).otherwise(F.col("proven_ns")))
     reads = known(facts, keys, acked, reads, commit, "must")
     reads = latest(keys, acked, reads, commit, "invoke_ns", "newest")
-    reads = _explained(facts, reads)
-    unexplained = F.col("until_ns").isNull() & (F.col("committed") >= 0)
-    behind = F.col("must.invoke_ns") > F.coalesce("until_ns", F.lit(-1))
-    stale = F.coalesce(F.col("newest.invoke_ns") > F.coalesce("until_ns", F.lit(-1)), F.lit(False))
-    wrong = F.coalesce(behind, F.lit(False)) | unexplained
+    over = F.coalesce("until_ns", F.lit(-1))
+    return kept(
+        _explained(facts, reads).select(
+            "*",
+            (F.col("until_ns").isNull() & (F.col("committed") >= 0)).alias("unexplained"),
+            F.coalesce(F.col("must.invoke_ns") > over, F.lit(False)).alias("behind"),
+            F.coalesce(F.col("newest.invoke_ns") > over, F.lit(False)).alias("stale"),
+        )
+    )
+
+
+def register_checks(facts: GroupFacts, reads: DataFrame) -> Family:
+    """reads: `judged_fetches`."""
+    drained, unexplained, behind = F.col("drained"), F.col("unexplained"), F.col("behind")
     checker = F.when(drained, F.lit(LOST)).otherwise(F.lit(REGRESSION))
     found = apply_rules(
         reads,
         [
             Rule(
                 checker,
-                F.coalesce(behind, F.lit(False)) & ~unexplained,
+                behind & ~unexplained,
                 text(
                     "group {g}: {n} returned {v} as the committed offset of {p}, though {c} had been committed before,"
                     " and nothing committed later explains it",
@@ -76,7 +88,7 @@ def register_checks(facts: GroupFacts) -> Family:
     )
     per_partition = reads.groupBy("p").agg(
         F.count_if(~drained & F.col("must").isNotNull()).alias("judged"),
-        F.count_if(stale & ~wrong & ~drained).alias("stale"),
+        F.count_if(F.col("stale") & ~behind & ~unexplained & ~drained).alias("stale"),
         F.count_if(drained & F.col("must").isNotNull()).alias("final"),
     )
     return Family(

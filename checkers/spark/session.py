@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from checkers.spark.gateway import shorten_calls
+from checkers.spark.workers import use_this_interpreter
 
 QUICK_BYTES = 200_000_000
 """History size below which the short-job settings are used."""
@@ -104,4 +105,5 @@ def open_session(
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     session = builder.getOrCreate()
     shorten_calls(session)
+    use_this_interpreter(session)
     return session

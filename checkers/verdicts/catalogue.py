@@ -202,6 +202,11 @@ GROUPS = (
         {"final_fetches": "no committed offset was fetched in the final drain"},
     ),
     own(
+        "offset-not-linearizable",
+        "Commits and fetches of a group's offset have no order that explains them",
+        {"fetches_searched": "no committed offset was fetched of a node that is known, and right by itself"},
+    ),
+    own(
         "commit-ahead",
         "Commit ahead: an offset beyond what any member was given",
         {"offsets_judged": "no offset was committed"},

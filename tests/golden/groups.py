@@ -119,6 +119,69 @@ def lost_unread(s: Story) -> None:
     group.fetch(4)
 
 
+def order_ok(s: Story) -> None:
+    """A commit without an answer takes effect late, and is shown; a node that may be deposed shows what was before it;
+    and the one that was, once more, for it is committed again.
+    """
+    group = _begun(s)
+    group.commit("a", 1, 3, outcome="info", error="timeout")
+    group.fetch(4, node="n2")
+    group.fetch(4)
+    group.fetch(3)
+    group.fetch(4, node="n2")
+    group.fetch(3, node="n2")
+    now = s.now
+    group.commit("a", 1, 4, invoked=now + 1, completed=now + 10)
+    group.fetch(3, invoked=now + 2, completed=now + 3)
+    group.fetch(4, invoked=now + 4, completed=now + 5)
+    group.fetch(4, phase="drain-n1", invoked=now + 11, completed=now + 12)
+
+
+def _shown(s: Story) -> Group:
+    """A commit without an answer, which a fetch has shown."""
+    group = _begun(s)
+    group.commit("a", 1, 3, outcome="info", error="timeout")
+    group.fetch(3)
+    return group
+
+
+def order_bad(s: Story) -> None:
+    """Each by itself is explained: that commit may come late, or never. Both are not."""
+    _shown(s).fetch(4)
+
+
+def order_drained(s: Story) -> None:
+    """In the drain no node is deposed."""
+    _shown(s).fetch(4, phase="drain-n2", node="n2")
+
+
+def order_proven(s: Story) -> None:
+    """The node that shows the older one has acknowledged a commit since: it has read what n1 showed."""
+    group = _shown(s)
+    group.commit("a", 1, 3, partition=1, node="n2")
+    group.fetch(4, node="n2")
+
+
+def order_twice(s: Story) -> None:
+    """Two commits beside each other, of which either may have been the last; not by turns."""
+    group = _begun(s)
+    now = s.now
+    group.commit("a", 1, 3, invoked=now + 1, completed=now + 20)
+    group.commit("a", 1, 1, invoked=now + 1, completed=now + 20)
+    for nth, offset in enumerate((3, 1, 3)):
+        group.fetch(offset, invoked=now + 2 + 4 * nth, completed=now + 4 + 4 * nth)
+
+
+def order_too_long(s: Story) -> None:
+    """More orders than a search has time for: of each of two offsets one commit less than fetches that turn to it."""
+    group = _begun(s)
+    now, commits = s.now, 16
+    for nth in range(commits):
+        group.commit("a", 1, 1 + 2 * (nth % 2), invoked=now + 1, completed=now + 100)
+    for nth in range(commits + 2):
+        group.fetch(1 + 2 * (nth % 2), invoked=now + 2 + 3 * nth, completed=now + 4 + 3 * nth)
+
+
 def ahead_ok(s: Story) -> None:
     group = _begun(s)
     group.fetch(4)
@@ -265,6 +328,7 @@ GROUPS: dict[str, tuple[Tell, Tell, Tell]] = {
     "overlapping-owners": (owners_ok, owners_bad, nobody),
     "offset-regression": (regression_ok, regression_bad, nobody),
     "commit-lost": (lost_ok, lost_bad, lost_unread),
+    "offset-not-linearizable": (order_ok, order_bad, order_too_long),
     "commit-ahead": (ahead_ok, ahead_bad, nobody),
     "fenced-commit": (fenced_ok, fenced_bad, ahead_ok),
     "generation": (generation_ok, generation_bad, nobody),
@@ -276,6 +340,10 @@ MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("offset-regression", "bad-deposed"): regression_deposed,
     ("offset-regression", "bad-none"): regression_none,
     ("offset-regression", "bad-invented"): regression_invented,
+    ("offset-not-linearizable", "bad-drained"): order_drained,
+    ("offset-not-linearizable", "bad-proven"): order_proven,
+    ("offset-not-linearizable", "bad-twice"): order_twice,
+    ("offset-not-linearizable", "unknown-unread"): nobody,
     ("fenced-commit", "bad-instance"): fenced_instance,
     ("generation", "bad-deposed"): generation_deposed,
     ("generation", "bad-zombie"): generation_zombie,

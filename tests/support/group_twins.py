@@ -5,7 +5,7 @@ Each takes the operations of one history and returns the set of what it finds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.support.static_twins import static_member
@@ -95,6 +95,74 @@ def commit_lost(ops: list[Op]) -> set[Any]:
     return _wrong_fetches(ops, drained=True)
 
 
+def offset_not_linearizable(ops: list[Op]) -> set[Any]:
+    wrong = offset_regression(ops) | commit_lost(ops)
+    return {key for key in _registers(ops) if not _explained(ops, key, wrong)}
+
+
+def unexplained_registers(ops: list[Op]) -> set[Any]:
+    """The same, with the fetches that are wrong by themselves."""
+    return {key for key in _registers(ops) if not _explained(ops, key, set())}
+
+
+def _registers(ops: list[Op]) -> set[tuple[str, str]]:
+    return {(_group(op), p) for op in _of(ops, "fetch_offsets") for p in _read(op)}
+
+
+def _explained(ops: list[Op], key: tuple[str, str], left_out: set[Any]) -> bool:
+    """Whether some order of the commits has a place for every fetch, each a number of commits that it shows."""
+    group, p = key
+    commits = [op for op in _of(ops, "commit_offsets", "ok", "info") if _group(op) == group and p in _written(op)]
+    fetches = [
+        op
+        for op in _of(ops, "fetch_offsets")
+        if _group(op) == group and p in _read(op) and (op.index, p) not in left_out
+    ]
+    fetches.sort(key=lambda op: op.invoked)
+    lower = {
+        op.index: {
+            fact.index
+            for fact in (*commits, *fetches)
+            if fact.outcome == "ok"
+            and fact is not op
+            and (_drained_knows if _drained(op) else _must_know)(ops, fact, op)
+        }
+        for op in fetches
+    }
+    return any(_has_places(order, fetches, p, lower) for order in _orders([], commits))
+
+
+def _drained(op: Op) -> bool:
+    return bool(op.request["phase"].startswith("drain"))
+
+
+def _drained_knows(_: list[Op], fact: Op, reader: Op) -> bool:
+    return (fact.done or 0) < reader.invoked
+
+
+def _orders(begun: list[Op], left: list[Op]) -> Iterator[list[Op]]:
+    """All orders of commits by real time, with all that were acknowledged."""
+    if all(op.outcome == "info" for op in left):
+        yield begun
+    for op in left:
+        rest = [other for other in left if other is not op]
+        if not any(other.outcome == "ok" and (other.done or 0) < op.invoked for other in rest):
+            yield from _orders([*begun, op], rest)
+
+
+def _has_places(order: list[Op], fetches: list[Op], p: str, lower: dict[int, set[int]]) -> bool:
+    placed = {op.index: place for place, op in enumerate(order, 1)}
+    shown = [-1, *(_written(op)[p] for op in order)]
+    for fetch in fetches:
+        least = max((placed.get(index, 0) for index in lower[fetch.index]), default=0)
+        most = next((at for at, op in enumerate(order) if op.invoked > (fetch.done or 0)), len(order))
+        fitting = [place for place in range(least, most + 1) if shown[place] == _read(fetch)[p]]
+        if not fitting:
+            return False
+        placed[fetch.index] = fitting[0]
+    return True
+
+
 def commit_ahead(ops: list[Op]) -> set[Any]:
     found = set()
     told = [(op, _written(op)) for op in _of(ops, "commit_offsets")] + [
@@ -159,6 +227,7 @@ GROUP_TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
     "overlapping-owners": overlapping_owners,
     "offset-regression": offset_regression,
     "commit-lost": commit_lost,
+    "offset-not-linearizable": offset_not_linearizable,
     "commit-ahead": commit_ahead,
     "fenced-commit": fenced_commit,
     "generation": generation,

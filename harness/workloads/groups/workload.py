@@ -32,6 +32,7 @@ OF_GROUPS = (
     "overlapping-owners",
     "offset-regression",
     "commit-lost",
+    "offset-not-linearizable",
     "commit-ahead",
     "fenced-commit",
     "generation",

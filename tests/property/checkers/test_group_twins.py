@@ -22,7 +22,7 @@ from tests.support.twins import operations
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 VALID_LIVES = 30
-DAMAGED = 104
+DAMAGED = 143
 Lines = list[dict[str, Any]]
 
 
@@ -39,6 +39,18 @@ def _other_owner(rng: Random, lines: Lines) -> None:
 def _other_offset(rng: Random, lines: Lines) -> None:
     offset = rng.choice(_pick(rng, lines, "fetch_offsets")["offsets"])
     offset["offset"] = max(-1, offset["offset"] + rng.choice((-2, -1, 1)))
+
+
+def _shown_and_gone(rng: Random, lines: Lines) -> None:
+    """A fetch shows a commit that got no answer; what comes after it may not."""
+    told = [line for line in lines if line.get("f") == "commit_offsets" and line["type"] in ("ok", "info")]
+    answer = rng.choice(told)
+    answer["type"] = "info"
+    commit = lines[answer["invoke"]]
+    later = [line for line in lines[commit["index"] :] if line.get("f") == "fetch_offsets" and line["type"] == "ok"]
+    shown = [one for line in later for one in line["offsets"] if one["p"] == commit["offsets"][0]["p"]]
+    if shown:
+        rng.choice(shown)["offset"] = commit["offsets"][0]["offset"]
 
 
 def _other_commit(rng: Random, lines: Lines) -> None:
@@ -90,6 +102,8 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _other_generation,
     _other_node,
     _moved_return,
+    _shown_and_gone,
+    _shown_and_gone,
 )
 
 

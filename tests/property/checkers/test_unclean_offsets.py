@@ -29,6 +29,8 @@ OFTEN_BACK = [
     ("commit-lost", "bad"),
     ("offset-regression", "bad"),
     ("offset-regression", "bad-none"),
+    ("offset-not-linearizable", "bad"),
+    ("offset-not-linearizable", "bad-drained"),
     ("generation", "bad"),
     ("generation", "bad-zombie"),
     ("fenced-commit", "bad"),

@@ -1,0 +1,169 @@
+"""offset-not-linearizable: commits and fetches of a (group, partition) have one order that explains them all.
+
+What several fetches show together: a commit without an answer that one showed has taken effect, and does so once.
+`registers` judges each fetch against commits; one that is wrong by itself is left out here.
+
+Commits are linearizable: an acknowledged one takes effect between its invocation and its answer; one without an answer,
+or of a transaction, at any time after its invocation, or never. A fetch shows what had taken effect at some moment
+before its answer, of an older state the longer its node may have been deposed: not before all that was over when a
+commit was begun that this node acknowledged before (`facts`), and not before what this node had acknowledged or shown
+when it was asked. A fetch of the final drain is a read as fresh as any: no earlier than its invocation.
+
+Left out: groups of which a client commits whose requests went to nobody knows whom, who may send one twice; and fetches
+of which it is not known who answered. A search that takes too long is unknown.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import checkers.search
+from checkers.groups.facts import GroupFacts
+from checkers.search.keys import search_register
+from checkers.search.register import READ, WRITE
+from checkers.spark.tables import kept
+from checkers.spark.workers import in_workers
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
+
+ORDER = "offset-not-linearizable"
+_NONE_YET = -1
+"""What a fetch returns where nothing is committed."""
+
+_FOUND = T.StructType(
+    [
+        T.StructField("verdict", T.StringType()),
+        T.StructField("completed", T.LongType()),
+        T.StructField("blocking", T.LongType()),
+        T.StructField("states", T.ArrayType(T.LongType())),
+        T.StructField("before", T.ArrayType(T.LongType())),
+        T.StructField("from_ns", T.LongType()),
+        T.StructField("to_ns", T.LongType()),
+    ]
+)
+"""`checkers.search.keys.Found`."""
+
+
+def order_checks(facts: GroupFacts, reads: DataFrame) -> Family:
+    """reads: `registers.judged_fetches`."""
+    searched = _searched(facts, reads)
+    per_partition = searched.groupBy("p").agg(F.sum("shown").alias("shown"), F.count(F.lit(1)).alias("registers"))
+    return Family(
+        _findings(searched),
+        figures(
+            per_partition,
+            {(ORDER, "fetches_searched"): F.col("shown"), (ORDER, "registers_searched"): F.col("registers")},
+        ),
+    )
+
+
+def _searched(facts: GroupFacts, reads: DataFrame) -> DataFrame:
+    """(group, p, operations, shown, found): what the search found of each register, in parallel. `shown`: fetches of a
+    committed offset.
+    """
+    acked = F.col("outcome") == "ok"
+    writes = facts.commits.where(F.col("outcome").isin("ok", "info")).select(
+        "group",
+        "p",
+        _operation(WRITE, complete_ns=F.when(acked, F.col("complete_ns")), session=F.when(acked, F.col("node"))),
+        F.col("node").isNull().alias("unknown_node"),
+        F.lit(0).alias("is_fetch"),
+        F.lit(0).alias("is_shown"),
+    )
+    judged = reads.where(~F.col("behind") & ~F.col("unexplained") & (F.col("node").isNotNull() | F.col("drained")))
+    fetches = judged.select(
+        "group",
+        "p",
+        _operation(
+            READ,
+            complete_ns=F.col("complete_ns"),
+            session=F.col("node"),
+            since_ns=F.coalesce("proven_ns", F.lit(0)),
+        ),
+        F.lit(False).alias("unknown_node"),
+        F.lit(1).alias("is_fetch"),
+        (F.col("committed") >= 0).cast("int").alias("is_shown"),
+    )
+    registers = (
+        writes.unionByName(fetches)
+        .groupBy("group", "p")
+        .agg(
+            F.collect_list("operation").alias("operations"),
+            F.bool_or("unknown_node").alias("unknown_node"),
+            F.sum("is_fetch").alias("fetches"),
+            F.sum("is_shown").alias("shown"),
+        )
+        .where(~F.col("unknown_node") & (F.col("fetches") > 0))
+    )
+    search = in_workers(search_register, checkers.search, _FOUND)
+    return kept(registers.withColumn("found", search("operations", F.lit(_NONE_YET))))
+
+
+def _operation(f: str, *, complete_ns: Column, session: Column, since_ns: Column | None = None) -> Column:
+    """The fields of `checkers.search.operations.Operation`."""
+    return F.struct(
+        F.col("op").alias("index"),
+        F.lit(f).alias("f"),
+        F.col("committed").alias("value"),
+        F.col("invoke_ns").alias("invoke_ns"),
+        complete_ns.cast("bigint").alias("complete_ns"),
+        session.cast("string").alias("session"),
+        (F.lit(None) if since_ns is None else since_ns).cast("bigint").alias("since_ns"),
+    ).alias("operation")
+
+
+def _findings(searched: DataFrame) -> DataFrame:
+    found = F.col("found")
+    blocking = F.element_at(F.filter("operations", lambda one: one["index"] == found["blocking"]), 1)
+    rows = searched.where(found["verdict"] != "linearizable").select(
+        "group", "p", "found", F.size("operations").alias("size"), blocking.alias("blocking")
+    )
+    ops = [F.get("found.before", F.lit(0)), F.get("found.before", F.lit(1)), F.col("found.blocking")]
+    said = {
+        "g": F.col("group"),
+        "p": F.col("p"),
+        "k": F.col("found.completed"),
+        "s": F.array_join(F.transform("found.states", _offset), " or "),
+        "v": _offset(F.col("blocking.value")),
+        "n": F.col("blocking.session"),
+        "m": F.col("size"),
+    }
+    return apply_rules(
+        rows,
+        [
+            Rule(
+                ORDER,
+                F.col("found.verdict") == "not-linearizable",
+                text(
+                    "group {g}: {n} returned {v} as the committed offset of {p}, which no order explains: what {k} "
+                    "commits and fetches before it did leaves {s}",
+                    **said,
+                ),
+                name="order",
+                offset=F.col("blocking.value"),
+                ops=ops,
+                from_ns=F.col("found.from_ns"),
+                to_ns=F.col("found.to_ns"),
+            ),
+            Rule(
+                ORDER,
+                F.col("found.verdict") == "out-of-budget",
+                text(
+                    "group {g}: of {m} commits and fetches of {p} the first {k} have an order; whether all have one "
+                    "was not found out in the time that a search has",
+                    **said,
+                ),
+                name="order",
+                kind="unknown",
+                offset=F.col("blocking.value"),
+                ops=ops,
+                from_ns=F.col("found.from_ns"),
+                to_ns=F.col("found.to_ns"),
+            ),
+        ],
+    )
+
+
+def _offset(offset: Column) -> Column:
+    return F.when(offset < 0, F.lit("none")).otherwise(offset.cast("string"))

@@ -1,0 +1,33 @@
+"""What runs in Spark's Python workers: plain functions of a row, for the little that SQL cannot say.
+
+A worker is started with the first query that needs one, which takes a second or two: no query may need one whose
+checker a run does not ask for. A function goes to the workers with the code of its package, so that what runs there is
+what this process has, wherever it was imported from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+
+def use_this_interpreter(spark: SparkSession) -> None:
+    """Workers are of the interpreter that runs this, unless the environment names another (PYSPARK_PYTHON)."""
+    if "PYSPARK_PYTHON" not in os.environ:
+        # pyspark reads `spark.pyspark.python` where it is started by spark-submit alone.
+        spark.sparkContext.pythonExec = sys.executable
+
+
+def in_workers(function: Callable[..., Any], package: ModuleType, returns: T.DataType) -> Callable[..., Column]:
+    """The function as one of columns. package: where it and all that it uses of ours is defined."""
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    as_udf: Callable[..., Column] = F.udf(function, returns)
+    return as_udf
