@@ -67,6 +67,21 @@ def test_copy_shows_nothing_older_than_what_it_has_shown_or_written() -> None:
     assert searched(writes[0], write(1, 2, 2, 3), beside, older).verdict == "linearizable"
 
 
+def test_copy_shows_nothing_older_than_any_of_what_it_has_shown_at_once() -> None:
+    writes = (write(0, 1, 0, 1), write(1, 2, 2, 3))
+    newer, older = read(2, 2, 10, 12, "a", since=0), read(3, 1, 10, 13, "a", since=0)
+    assert searched(*writes, newer, older, read(4, 2, 14, 15, "a", since=0)).verdict == "linearizable"
+    assert searched(*writes, newer, older, read(4, 1, 14, 15, "a", since=0)).blocking == 4
+
+
+def test_order_that_has_used_up_a_write_stands_for_no_order_that_has_not() -> None:
+    """Either write may be what the first read shows; the last one needs the one without an answer."""
+    for lost_ns, acked_ns in ((0, 1), (1, 0)):
+        writes = (write(0, 1, lost_ns, None), write(1, 1, acked_ns, 7), write(2, 2, 8, 9))
+        outcome = searched(*writes, read(3, 1, 2, 6), read(4, 1, 14, 16))
+        assert (outcome.verdict, outcome.order) == ("linearizable", (1, 3, 2, 0, 4))
+
+
 def test_read_that_never_completed_says_nothing() -> None:
     assert searched(Operation(0, READ, 7, 0, None)).verdict == "linearizable"
 
