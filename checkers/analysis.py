@@ -20,7 +20,7 @@ from checkers.allowances.allowances import excuse_unclean, reason_for
 from checkers.allowances.expiry import expiry_of
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
-from checkers.black_box.families import black_box
+from checkers.black_box.families import black_box, of_imported
 from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
@@ -225,6 +225,8 @@ def _rows(
         start_written_ns=evidence.info.start_written_ns,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
+    if evidence.info.imported:
+        families |= of_imported(facts)
     if any(wanted(spec, evidence.info) for spec in GROUPS):
         families |= of_groups(history)
     if any(wanted(spec, evidence.info) for spec in TRANSACTIONS):

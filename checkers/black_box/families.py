@@ -15,6 +15,7 @@ from checkers.black_box.offsets import offset_checks
 from checkers.black_box.order import nonmonotonic_sends, real_time_checks, staleness
 from checkers.black_box.polls import poll_checks
 from checkers.black_box.producers import producer_checks
+from checkers.black_box.unplaced import unplaced_checks
 from checkers.black_box.values import value_checks
 from checkers.black_box.visibility import visibility_checks
 from checkers.verdicts.findings import Family
@@ -49,3 +50,8 @@ def black_box(facts: Facts) -> dict[str, Group]:
         return [*families, deletion_checks(facts)] if deleted else families
 
     return {"values": by_value, "times": by_time, "polls": by_poll}
+
+
+def of_imported(facts: Facts) -> dict[str, Group]:
+    """One job, of histories from elsewhere alone."""
+    return {"places": lambda: [unplaced_checks(facts)]}

@@ -224,7 +224,7 @@ def _without_offset(facts: Facts, drains: DataFrame) -> DataFrame:
     """Findings of what was acknowledged without an offset: lost where nobody read it though a drain read all; unknown
     where no drain has, or where it was the lab's own client that got no offset, which every answer to it has.
     """
-    confirmed = facts.by_value.where(_confirmed_somewhere()).join(drains, on="p", how="left")
+    confirmed = facts.by_value.where(acknowledged_without_offset()).join(drains, on="p", how="left")
     if facts.expiry is not None:
         starts = facts.history.requests.where(F.col("outcome") == "ok").groupBy("p")
         confirmed = confirmed.join(starts.agg(F.max(response_log_start()).alias("log_start")), on="p", how="left")
@@ -265,7 +265,7 @@ def _without_offset(facts: Facts, drains: DataFrame) -> DataFrame:
     )
 
 
-def _confirmed_somewhere() -> Column:
+def acknowledged_without_offset() -> Column:
     """Of a row of by_value: acknowledged by a broker, without an offset."""
     return (F.col("send.outcome") == "ok") & F.col("send.offset").isNull() & (F.col("send.acks") != 0)
 
@@ -306,7 +306,7 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
             F.sum("n_reads").alias("records_read"),
             F.count_if(unacknowledged).alias("unacknowledged_sends"),
             F.count_if(unacknowledged & (F.col("n_reads") == 0)).alias("unacknowledged_unread"),
-            F.count_if(_confirmed_somewhere()).alias("without_offset"),
+            F.count_if(acknowledged_without_offset()).alias("without_offset"),
         )
         .join(drains.select("p", F.lit(1).alias("drains")), on="p", how="left")
     )

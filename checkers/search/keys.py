@@ -10,6 +10,7 @@ from typing import Any
 
 from checkers.search.linearization import search
 from checkers.search.operations import Operation
+from checkers.search.places import places
 from checkers.search.register import WRITE, Register, needed
 
 BUDGET = 50_000
@@ -40,3 +41,35 @@ def search_register(rows: Iterable[Sequence[Any]], initial: int, budget: int = B
         min((op.invoke_ns for op in operations), default=0),
         max((end for end in ends if end is not None), default=0),
     )
+
+
+Unplaced = tuple[int, int, int, int]
+"""The append that has no place, and the operation with whose completion that was certain, by index; begin of the first,
+and end of the second (ns).
+"""
+
+
+def search_log(
+    rows: Iterable[Sequence[Any]], passed_over: Iterable[tuple[int, int]], budget: int = BUDGET
+) -> Unplaced | None:
+    """Of one log, of appends some of which have no known offset. passed_over: ranges of offsets, the end excluded, in
+    which there is nothing but what has a known offset there.
+
+    None where each has a place, or that was not found out; and where what is known by itself has no order, or two
+    records one offset, for then others say what is wrong.
+    """
+    operations = [Operation(*row) for row in rows]
+    known = [op for op in operations if op.value is not None]
+    log = places([op.value for op in known], passed_over)
+    if len(log.known) < len(known) or search(log, known, budget).verdict != "linearizable":
+        return None
+    outcome = search(log, operations, budget)
+    if outcome.verdict != "not-linearizable":
+        return None
+    by_index = {op.index: op for op in operations}
+    floating = [index for index in (*outcome.order, outcome.blocking) if index in by_index]
+    unplaced = [by_index[index] for index in floating if by_index[index].value is None][-1]
+    blocking = by_index[floating[-1]]
+    assert unplaced.complete_ns is not None
+    assert blocking.complete_ns is not None
+    return unplaced.index, blocking.index, unplaced.invoke_ns, max(unplaced.complete_ns, blocking.complete_ns)

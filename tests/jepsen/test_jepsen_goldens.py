@@ -30,6 +30,9 @@ INVALID: dict[str, set[str]] = {
     "lost-write-at-the-beginning": {"lost-write"},
     "unseen": set(),
     "unknown-offset": set(),
+    "unknown-offset-beside-others": set(),
+    "lost-write-without-offset": {"lost-write"},
+    "lost-write-of-three-without-offset": {"lost-write"},
     "duplicate": {"duplicate"},
     "inconsistent-offsets": {"inconsistent-offset"},
     "aborted-read": {"aborted-read"},
@@ -49,7 +52,13 @@ INVALID: dict[str, set[str]] = {
     "precommitted-read": {"precommitted-read"},
     "fabricated-value": {"fabricated-value"},
 }
-UNKNOWN = {"unseen", "unknown-offset"}
+UNKNOWN = {
+    "unseen",
+    "unknown-offset",
+    "unknown-offset-beside-others",
+    "lost-write-without-offset",
+    "lost-write-of-three-without-offset",
+}
 """Where `unseen` is not valid."""
 
 FORMS = ("as-written", "again", "translated")
@@ -73,7 +82,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
         for form, history in zip(FORMS, (first, again, translated), strict=True):
             made = Imported(history)
             cases[f"{name}-{form}"] = Case(made.lines(), partitions=len(made.keys))
-    return judge_cases(spark, folder / "judged", cases, transactions=True)
+    return judge_cases(spark, folder / "judged", cases, transactions=True, imported=True)
 
 
 def test_every_golden_of_jepsen_is_judged() -> None:

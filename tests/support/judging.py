@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from checkers.allowances.allowances import excuse_unclean
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
-from checkers.black_box.families import black_box
+from checkers.black_box.families import black_box, of_imported
 from checkers.compaction.families import compaction
 from checkers.coverage.compacted import UNFIT
 from checkers.coverage.queries import leader_changes
@@ -117,9 +117,11 @@ def judge_cases(
     transactions: bool = False,
     interruptions: Sequence[Interruption] = (),
     in_turn: Collection[str] = (),
+    imported: bool = False,
 ) -> dict[str, dict[str, CheckResult]]:
     """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers.
     interruptions: of brokers, in run time, of all cases. in_turn: cases that begin when all before them are over.
+    imported: with the rules of histories from elsewhere.
     """
     with pyspark_sockets():
         rows = _rows(
@@ -131,6 +133,7 @@ def judge_cases(
             transactions=transactions,
             interruptions=interruptions,
             in_turn=in_turn,
+            imported=imported,
         )
     specs = [spec for spec in ALL if transactions or spec not in (*TRANSACTIONS, *CYCLES)]
     return {topic: _judge_one(topic, case, rows, specs) for topic, case in cases.items()}
@@ -146,6 +149,7 @@ def _rows(
     transactions: bool,
     interruptions: Sequence[Interruption],
     in_turn: Collection[str],
+    imported: bool,
 ) -> list[Row]:
     lines = merged({topic: case.history for topic, case in cases.items()}, in_turn)
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
@@ -173,6 +177,8 @@ def _rows(
         lookups=True,
     )
     families = {**black_box(facts), **white_box(evidence, tables["events"], interruptions)}
+    if imported:
+        families |= of_imported(facts)
     if any(_has_members(case) for case in cases.values()):
         families |= of_groups(history)
     if transactions:

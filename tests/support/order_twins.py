@@ -1,7 +1,8 @@
 """Whether operations have one order that explains them, the slow and plain way: every order is tried.
 
-`has_order` tries all of a few operations. `register_life` is a register that keeps its promise, told as operations:
-clients that take their time, answers that are lost, copies that go on answering when they are no longer the newest.
+`has_order` tries all of a few operations, `has_places` all offsets of a few appends. `register_life` is a register that
+keeps its promise, told as operations: clients that take their time, answers that are lost, copies that go on answering
+when they are no longer the newest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import chain, combinations, permutations
 from random import Random
 
 from checkers.search.operations import Operation
+from checkers.search.places import APPEND
 from checkers.search.register import READ, WRITE
 
 
@@ -112,3 +114,36 @@ def with_older_read(rng: Random, life: Sequence[Operation]) -> list[Operation] |
 def _ended(op: Operation) -> int:
     assert op.complete_ns is not None
     return op.complete_ns
+
+
+def has_places(appends: Sequence[Operation], passed_over: Sequence[tuple[int, int]]) -> bool:
+    """Whether those without an offset have some, each its own where nobody saw that nothing is, which all respect real
+    time.
+    """
+    known = {op.index: op.value for op in appends if op.value is not None}
+    floating = [op.index for op in appends if op.value is None]
+    end = max([0, *known.values(), *(end for _, end in passed_over)]) + len(floating) + 1
+    free = [
+        offset
+        for offset in range(end)
+        if offset not in known.values() and not any(start <= offset < end for start, end in passed_over)
+    ]
+    return any(
+        _in_real_time(appends, {**known, **dict(zip(floating, chosen, strict=True))})
+        for chosen in permutations(free, len(floating))
+    )
+
+
+def _in_real_time(appends: Sequence[Operation], at: dict[int, int]) -> bool:
+    return all(at[a.index] < at[b.index] for a in appends for b in appends if _ended(a) < b.invoke_ns)
+
+
+def random_appends(rng: Random, most: int) -> tuple[list[Operation], list[tuple[int, int]]]:
+    """Appends roughly in the order of their offsets, some of which are not known, and ranges that polls passed over."""
+    appends = []
+    for index, offset in enumerate(rng.sample(range(7), rng.randint(1, most))):
+        begun = max(0, 2 * offset + rng.randint(-2, 3))
+        value = offset if rng.random() < 0.6 else None
+        appends.append(Operation(index, APPEND, value, begun, begun + rng.randint(0, 5)))
+    starts = [rng.randint(0, 7) for _ in range(rng.randint(0, 3))]
+    return appends, [(start, start + rng.randint(1, 4)) for start in starts]

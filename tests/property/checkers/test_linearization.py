@@ -1,18 +1,27 @@
-"""The search for an order against the plain one, which tries them all; and on lives of a register, long ones too."""
+"""The search for an order against the plain one, which tries them all: of registers, on long lives too, and of logs."""
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkers.search.keys import search_log
 from checkers.search.linearization import search
 from checkers.search.operations import Operation, Outcome
 from checkers.search.register import READ, WRITE, Register, needed
 from tests.support.examples import examples
-from tests.support.order_twins import has_order, random_operations, register_life, with_older_read
+from tests.support.order_twins import (
+    has_order,
+    has_places,
+    random_appends,
+    random_operations,
+    register_life,
+    with_older_read,
+)
 
 pytestmark = pytest.mark.guarantee("V4")
 
@@ -109,3 +118,16 @@ def test_search_needs_little_where_nobody_reads_what_was_lost(seed: int) -> None
     outcome, without = searched(life), searched([op for op in life if op not in never_read])
     assert outcome.verdict == without.verdict == "linearizable"
     assert outcome.configurations == without.configurations
+
+
+@examples(2000)
+@given(SEEDS)
+def test_records_without_an_offset_have_places_where_there_are_some(seed: int) -> None:
+    appends, passed_over = random_appends(Random(seed), 6)
+    found = search_log([astuple(op) for op in appends], passed_over)
+    known = [op for op in appends if op.value is not None]
+    # What is known by itself may have no order: others say so.
+    expected = has_places(appends, passed_over) or not has_places(known, passed_over)
+    assert (found is None) == expected
+    if found is not None:
+        assert appends[found[0]].value is None
