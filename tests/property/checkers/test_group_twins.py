@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 VALID_LIVES = 30
 DAMAGED = 143
+ONE_NODE = (411, 472)
+"""Seeds of lives in which a commit is shown, and gone, by what one node returns, and nothing else shows it."""
 Lines = list[dict[str, Any]]
 
 
@@ -51,6 +53,30 @@ def _shown_and_gone(rng: Random, lines: Lines) -> None:
     shown = [one for line in later for one in line["offsets"] if one["p"] == commit["offsets"][0]["p"]]
     if shown:
         rng.choice(shown)["offset"] = commit["offsets"][0]["offset"]
+
+
+def _shown_once(rng: Random, lines: Lines) -> None:
+    """One of a node's fetches, which the next one repeats, shows a commit that gets no answer."""
+    shown: dict[tuple[str, str], dict[str, Any]] = {}
+    tries = []
+    for line in lines:
+        if line.get("f") != "fetch_offsets" or line["type"] != "ok":
+            continue
+        (one,) = line["offsets"]
+        last = shown.get((lines[line["invoke"]]["node"], one["p"]))
+        if last is not None and last["offset"] == one["offset"]:
+            tries += [
+                (last, answer)
+                for answer in lines[: line["invoke"]]
+                if answer.get("f") == "commit_offsets" and answer["type"] in ("ok", "info")
+                for commit in lines[answer["invoke"]]["offsets"]
+                if commit["p"] == one["p"] and commit["offset"] != one["offset"]
+            ]
+        shown[lines[line["invoke"]]["node"], one["p"]] = one
+    if tries:
+        fetch, answer = rng.choice(tries)
+        answer["type"] = "info"
+        fetch["offset"] = lines[answer["invoke"]]["offsets"][0]["offset"]
 
 
 def _other_commit(rng: Random, lines: Lines) -> None:
@@ -103,13 +129,13 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _other_node,
     _moved_return,
     _shown_and_gone,
-    _shown_and_gone,
+    _shown_once,
 )
 
 
 def _lives() -> dict[str, Lines]:
     lives: dict[str, Lines] = {}
-    for seed in range(VALID_LIVES + DAMAGED):
+    for seed in (*range(VALID_LIVES + DAMAGED), *ONE_NODE):
         rng = Random(seed)
         name = f"valid{seed}" if seed < VALID_LIVES else f"damaged{seed}"
         life = GroupLife(rng, name)
