@@ -23,7 +23,7 @@ import checkers.search
 from checkers.groups.facts import GroupFacts
 from checkers.search.keys import search_register
 from checkers.search.register import READ, WRITE
-from checkers.spark.tables import kept
+from checkers.spark.tables import kept, one_piece
 from checkers.spark.workers import in_workers
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
@@ -87,6 +87,7 @@ def _searched(facts: GroupFacts, reads: DataFrame) -> DataFrame:
     )
     registers = (
         writes.unionByName(fetches)
+        .transform(one_piece)
         .groupBy("group", "p")
         .agg(
             F.collect_list("operation").alias("operations"),
