@@ -15,7 +15,7 @@ class Spec:
     """name: as in results.json. needs: figure → what its absence means. sources: evidence it rests on.
 
     none: figure → what is said of it; a run in which it is not 0 is not valid. own: judges operations that some
-    workloads alone have; a run of another workload leaves nothing out.
+    workloads alone have, or files that some systems alone leave; a run of another leaves nothing out.
     """
 
     name: str

@@ -85,8 +85,9 @@ def test_head_lost_without_retention_is_invalid_in_every_respect(plain: Judged) 
 
 def test_head_of_one_replica_is_missing_there_without_retention(plain: Judged) -> None:
     results = plain[HEAD_OF_A_REPLICA]
-    assert invalid(results) == {"log-matching"}
+    assert invalid(results) == {"log-matching", "log-start"}
     assert results["log-matching"].counts["found"] == 2
+    assert results["log-start"].counts["found"] == 1
 
 
 def test_head_deleted_by_retention_is_allowed_and_counted(lenient: Judged) -> None:
