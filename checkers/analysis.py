@@ -42,7 +42,7 @@ from checkers.evidence.znodes import znode_tables
 from checkers.groups.families import of_groups
 from checkers.history import schema
 from checkers.history.faults import Fault, faults_of, interruptions
-from checkers.history.load import History, HistoryHealth, load_history
+from checkers.history.load import History, HistoryHealth, convert, load_history
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.progress import Progress
 from checkers.results import results as run_report
@@ -97,11 +97,12 @@ def analyse(
     parquet = run_dir / "parquet"
     progress = Progress(progress_file)
     with ThreadPoolExecutor(4) as pool:
+        converting = pool.submit(convert, path, parquet)
         decoding = progress.watch(pool.submit(prepare, run_dir, info))
         own = spark is None
         session = spark or open_session(spark_master, history_bytes=history_bytes(run_dir))
         try:
-            reading = progress.watch(pool.submit(load_history, session, path, parquet))
+            reading = progress.watch(pool.submit(load_history, session, path, parquet, converting.result()))
             prepared = decoding.result()
             raw_events = load_events(session, prepared.event_files, info, parquet)
             history, health = reading.result()

@@ -14,10 +14,12 @@ from pathlib import Path
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from checkers.history import schema
 from checkers.history.applications import coordination_table, processed_table
 from checkers.history.faults import SKEWS_CLOCK
+from checkers.history.lines import write_lines
 from checkers.history.tables import (
     deletions_table,
     joined_operations,
@@ -27,10 +29,14 @@ from checkers.history.tables import (
     requests_table,
     sends_table,
 )
-from checkers.spark.tables import address, read_table, write_table
+from checkers.spark.tables import address, one_piece, read_table, write_table
 
 TAIL_BYTES = 1 << 20
 """How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
+
+
+_LINES, _ODD = "lines.parquet", "odd-lines.jsonl"
+_READABLE = T.StructType([field for field in schema.HISTORY_LINE.fields if field.name != schema.CORRUPT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,15 @@ class HistoryHealth:
     deletions: int = 0
 
 
-def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[History, HistoryHealth]:
-    """Read the history, write its tables under `parquet`, and return them as read back."""
-    raw = (
-        spark.read.schema(schema.HISTORY_LINE)
-        .option("columnNameOfCorruptRecord", schema.CORRUPT)
-        .json(address(path))
-        .persist(StorageLevel.MEMORY_AND_DISK)
-    )
+def load_history(
+    spark: SparkSession, path: Path, parquet: Path, odd: int | None = None
+) -> tuple[History, HistoryHealth]:
+    """Read the history, write its tables under `parquet`, and return them as read back.
+
+    odd: what `convert` returned, where that has been done.
+    """
+    odd = convert(path, parquet) if odd is None else odd
+    raw = _lines(spark, parquet, odd).persist(StorageLevel.MEMORY_AND_DISK)
     operations = joined_operations(raw.where(F.col(schema.CORRUPT).isNull())).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         health = _health(raw, operations, ends_torn(path))
@@ -89,6 +96,19 @@ def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[Histor
         raw.unpersist()
     tables = {name: read_table(spark, frame.schema, parquet / name) for name, frame in frames.items()}
     return History(**tables), health
+
+
+def convert(path: Path, parquet: Path) -> int:
+    """Write the history's lines under `parquet`, before there is a session. Returns how many Spark has to read."""
+    return write_lines(path, _READABLE, parquet / _LINES, parquet / _ODD)
+
+
+def _lines(spark: SparkSession, parquet: Path, odd: int) -> DataFrame:
+    lines = read_table(spark, schema.HISTORY_LINE, parquet / _LINES)
+    if not odd:
+        return lines
+    read = spark.read.schema(schema.HISTORY_LINE).option("columnNameOfCorruptRecord", schema.CORRUPT)
+    return lines.unionByName(read.json(address(parquet / _ODD))).transform(one_piece)
 
 
 def ends_torn(path: Path) -> bool:

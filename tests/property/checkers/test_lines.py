@@ -1,0 +1,113 @@
+"""Lines of JSON: what Arrow takes is what Spark's own reader makes of the line, and every line is in one place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from checkers.history import schema
+from checkers.history.lines import ODD_LINES, write_lines
+from tests.property.checkers.odd_lines import ODD, PLAIN
+from tests.support.judging import pyspark_sockets
+
+pytestmark = pytest.mark.spark
+
+KIND = T.StructType([field for field in schema.HISTORY_LINE.fields if field.name != schema.CORRUPT])
+_SIGNS = b'{}[]",:0123456789eE.+-truefalsn\\ \t\x00\xff\r'
+
+
+def taken(line: bytes, folder: Path) -> dict[str, Any] | None:
+    """The row that Arrow makes of a line, or None for one that is left to Spark."""
+    (folder / "lines").write_bytes(line + b"\n")
+    odd = write_lines(folder / "lines", KIND, folder / "parquet", folder / "odd")
+    rows: list[dict[str, Any]] = pq.read_table(folder / "parquet").to_pylist()
+    left = (folder / "odd").read_bytes() if odd else b""
+    assert (len(rows), left) in ((1, b""), (0, line + b"\n"))
+    return rows[0] if rows else None
+
+
+def broken(random: Random, line: bytes) -> bytes:
+    """The line with one to three bytes or pieces gone, changed, or twice."""
+    text = bytearray(line)
+    for _ in range(random.choice((1, 1, 2, 3))):
+        at, to = sorted((random.randrange(len(text)), random.randrange(len(text))))
+        match random.randrange(4):
+            case 0:
+                text[at] = random.choice(_SIGNS)
+            case 1:
+                text.insert(at, random.choice(_SIGNS))
+            case 2:
+                del text[at : min(to + 1, at + 12)]
+            case _:
+                text[at:at] = text[to : to + random.randrange(1, 20)]
+        text = text or bytearray(b"{")
+    return bytes(text).replace(b"\n", b" ")
+
+
+def test_line_that_arrow_takes_is_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
+    random = Random(12)
+    lines = [*PLAIN, *ODD, *(broken(random, line) for line in PLAIN for _ in range(120))]
+    rows = [(line, row) for line in lines if (row := taken(line, tmp_path)) is not None]
+    assert len(PLAIN) < len(rows) < len(lines)
+    path = tmp_path / "taken.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line, _ in rows))
+    read = spark.read.schema(schema.HISTORY_LINE).option("columnNameOfCorruptRecord", schema.CORRUPT)
+    with pyspark_sockets():
+        by_spark = read.json(path.as_uri()).coalesce(1).collect()
+    assert len(by_spark) == len(rows)
+    for (line, row), expected in zip(rows, by_spark, strict=True):
+        assert {**row, schema.CORRUPT: None} == expected.asDict(recursive=True), line
+
+
+@pytest.mark.parametrize("line", ODD)
+def test_odd_line_is_left_to_spark(line: bytes, tmp_path: Path) -> None:
+    assert taken(line, tmp_path) is None
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_line_is_in_one_place(seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    lines, odd = [], []
+    for index in range(random.randrange(400)):
+        line = random.choice(ODD) if random.random() < 0.02 else json.dumps({"index": index}).encode()
+        (odd if line in ODD else lines).append(line)
+    whole = sorted([*((index, line) for index, line in enumerate(lines)), *((random.random() * 400, o) for o in odd)])
+    text = b"".join(line + b"\n" for _, line in whole)
+    torn = random.random() < 0.5
+    if torn:
+        text += b'{"index":'
+        odd.append(b'{"index":')
+    path = tmp_path / "lines"
+    path.write_bytes(text)
+    count = write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd", chunk_bytes=random.randrange(1, 3000))
+    assert count == len(odd)
+    left = (tmp_path / "odd").read_bytes() if odd else b""
+    assert sorted(left.removesuffix(b"\n").split(b"\n") if odd else []) == sorted(odd)
+    assert pq.read_table(tmp_path / "parquet")["index"].to_pylist() == [json.loads(line)["index"] for line in lines]
+
+
+def test_rest_of_a_chunk_with_many_odd_lines_is_odd(tmp_path: Path) -> None:
+    """Looking for each would take as many passes as there are."""
+    pairs = 10 * ODD_LINES
+    path = tmp_path / "lines"
+    path.write_bytes(b'{"index":1}\nnull\n' * pairs)
+    count = write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd")
+    rows = pq.read_metadata(tmp_path / "parquet").num_rows
+    assert count + rows == 2 * pairs
+    assert ODD_LINES <= rows + 1 < pairs
+
+
+def test_files_of_before_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    for text, expected in ((b"null\n", 1), (b'{"index":1}\n', 0)):
+        path.write_bytes(text)
+        assert write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd") == expected
+        assert pq.read_metadata(tmp_path / "parquet").num_rows == 1 - expected
+    assert not (tmp_path / "odd").exists()
