@@ -8,7 +8,7 @@ closed and the history is kept; the history says of each phase how it came out.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from harness.runs.analysis import Judged
 from harness.runs.checker_names import check_checker_names
 from harness.runs.checkers_process import HERE, Where
 from harness.runs.cluster import Cluster, open_cluster
+from harness.runs.early_judge import EarlyJudge
 from harness.runs.judging import Judgement, judge
 from harness.runs.main_phase import MainPhase
 from harness.runs.recording import Recording
@@ -90,11 +91,12 @@ def run(plan: Plan, options: Options) -> Ended:
     except OSError as error:
         raise StoreError(f"{said(error, store.path)}; nothing was begun") from error
     recording.console.start()
-    with abort.held(), abort.on_signals(recording.history.main_thread_inside):
-        broken = _record(plan, recording)
+    early = EarlyJudge(options.checkers, store)
+    with abort.held(), abort.on_signals(recording.history.main_thread_inside), early:
+        broken = _record(plan, recording, early.start if options.analysis else lambda: None)
         problem = recording.close(*broken)
         if options.analysis:
-            found = judge(recording, problem, plan.limits.analysis_s, options.checkers)
+            found = judge(recording, problem, plan.limits.analysis_s, early.ready())
             if found.judged is None and problem is None:
                 recording.note_trouble(SIGNAL if abort.is_set() else ANALYSIS)
         else:
@@ -110,13 +112,13 @@ class _Broken(NamedTuple):
     trouble: str | None
 
 
-def _record(plan: Plan, recording: Recording) -> _Broken:
-    """Everything up to the end of the history. Never raises."""
+def _record(plan: Plan, recording: Recording, healed: Callable[[], None]) -> _Broken:
+    """Everything up to the end of the history. Never raises. healed: called before the final phase."""
     try:
         with recording.abort.released():
             recording.begin(SETUP, plan.limits.setup_s)
             with open_cluster(plan, recording) as cluster:
-                _test(plan, recording, cluster)
+                _test(plan, recording, cluster, healed)
     except Aborted:
         return _Broken(f"aborted by {recording.abort.reason}", SIGNAL)
     except (RunFailed, ScriptFailed) as error:
@@ -128,7 +130,7 @@ def _record(plan: Plan, recording: Recording) -> _Broken:
     return _Broken(None, None)
 
 
-def _test(plan: Plan, recording: Recording, cluster: Cluster) -> None:
+def _test(plan: Plan, recording: Recording, cluster: Cluster, healed: Callable[[], None]) -> None:
     """The phases of a run on a cluster that is open."""
     began_s = time.monotonic()
     system, evidence = cluster.system, cluster.evidence
@@ -146,6 +148,7 @@ def _test(plan: Plan, recording: Recording, cluster: Cluster) -> None:
         ends.enter_context(_observed(workload, recording))
         main_phase.run()
         main_phase.heal()
+        healed()
         tools = FinalTools(lambda generator: interpreter.run(generator, recording.abort), evidence.collect)
         workload.final_phase(tools)
         # For a workload whose final phase has not collected the evidence itself.

@@ -18,6 +18,7 @@ from checkers.spark.session import open_session
 from harness.runs import analysis
 from harness.runs.analysis import Judged
 from harness.runs.checkers_process import AnalysisFailed, Limit, Where, log_of, read_jobs
+from harness.runs.early_judge import EarlyJudge
 from harness.runs.store import RunStore
 from tests.support.judging import pyspark_sockets
 
@@ -60,6 +61,7 @@ def checkers_in(spark: SparkSession) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(analysis, "run_checkers", run_checkers)
+        patch.setattr(EarlyJudge, "start", lambda _: None)
         yield
 
 
