@@ -74,12 +74,13 @@ def analyse(
     run_dir: Path,
     *,
     spark_master: str | None = None,
+    spark_conf: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
     progress_file: Path | None = None,
 ) -> Analysis:
     """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun.
 
-    spark: a session that goes on afterwards, with nothing left in its cache; None: one for this run alone.
+    spark_conf: Spark's settings that go before the checkers' own. spark: a session that goes on afterwards, with nothing left in its cache; None: one for this run alone.
     progress_file: where to say how far it is (`checkers.progress`).
     """
     began = time.monotonic()
@@ -100,7 +101,7 @@ def analyse(
         converting = pool.submit(convert, path, parquet)
         decoding = progress.watch(pool.submit(prepare, run_dir, info))
         own = spark is None
-        session = spark or open_session(spark_master, history_bytes=history_bytes(run_dir))
+        session = spark or open_session(spark_master, history_bytes=history_bytes(run_dir), conf=spark_conf)
         try:
             reading = progress.watch(pool.submit(load_history, session, path, parquet, converting.result()))
             prepared = decoding.result()

@@ -1,4 +1,4 @@
-"""The Spark session of the checkers: `local[*]` unless a master is named.
+"""The Spark session of the checkers: `local[*]` unless a master is named, or spark-submit has one.
 
 Decides memory, shuffle width and how eagerly the JVM compiles; knows nothing of histories but their size. Below
 `QUICK_BYTES` a job is too short for code generation and the optimising compiler to pay for themselves (measured: they
@@ -11,11 +11,13 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from checkers.spark.gateway import shorten_calls
+from checkers.spark.master import is_local, is_on_loopback, is_submitted, pieces_for, submitted
 from checkers.spark.workers import use_this_interpreter
 
 QUICK_BYTES = 200_000_000
@@ -41,6 +43,8 @@ _FEWER_RULES = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
 
+_ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
 
 def history_bytes(run_dir: Path) -> int:
     """Size of what a run's folder has to be judged: its history and its event logs."""
@@ -54,16 +58,40 @@ def open_session(
     history_bytes: int = 0,
     driver_memory: str | None = None,
     shuffle_partitions: int | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start (or join) a session.
 
-    master: None for all local cores; anything else is handed to Spark as it is. history_bytes: size of what will be
-    judged, which chooses between the short-job and the long-job settings.
+    master: None for that of spark-submit, or else all local cores; anything else is handed to Spark as it is.
+    history_bytes: size of what will be judged, which chooses between the short-job and the long-job settings. conf:
+    settings that go before all others.
     """
+    given = submitted()
+    master = master or given.get("spark.master", "local[*]")
     quick = history_bytes < QUICK_BYTES
     scratch = Path(tempfile.mkdtemp(prefix="highwater-spark-"))
     # Spark removes what it made in there, not the folder itself.
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    pieces = shuffle_partitions or (1 if quick else pieces_for(history_bytes) if not is_local(master) else 16)
+    settings = {
+        **_of_driver(scratch, driver_memory or ("1536m" if quick else "4g"), quick=quick),
+        **_of_queries(pieces, quick=quick),
+        **(_ON_LOOPBACK if is_on_loopback(master) else {}),
+        **given,
+        "spark.master": master,
+        **(conf or {}),
+    }
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    shorten_calls(session)
+    use_this_interpreter(session)
+    return session
+
+
+def _of_driver(scratch: Path, memory: str, *, quick: bool) -> dict[str, str]:
+    """The process that plans and collects, its Java, and where it keeps its files; executors have their own."""
     log4j2 = scratch / "log4j2.properties"
     log4j2.write_text(_LOG4J2, encoding="ascii")
     # Spark makes a folder of artifacts in Java's temporary folder for each session. A path may hold spaces.
@@ -73,37 +101,34 @@ def open_session(
         java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms1g", "-Xmn600m", "-XX:-UsePerfData"]
         # With one compiler Java keeps 48 MiB for compiled code; a session that judges many runs fills them and ends.
         java_options.append("-XX:ReservedCodeCacheSize=240m")
-    partitions = shuffle_partitions or (1 if quick else 16)
-    builder = (
-        SparkSession.builder.appName("highwater-checkers")
-        .master(master or "local[*]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", driver_memory or ("1536m" if quick else "4g"))
-        .config("spark.driver.extraJavaOptions", " ".join(java_options))
-        .config("spark.local.dir", str(scratch))
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.sql.shuffle.partitions", str(partitions))
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.scheduler.mode", "FAIR")
+    of_java = {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": " ".join(java_options)}
+    return {
+        "spark.app.name": "highwater-checkers",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.scheduler.mode": "FAIR",
+        **({"spark.log.level": "ERROR"} if is_submitted() else of_java),
+    }
+
+
+def _of_queries(pieces: int, *, quick: bool) -> dict[str, str]:
+    """How queries are planned and carried out."""
+    settings = {
+        "spark.sql.shuffle.partitions": str(pieces),
+        "spark.sql.session.timeZone": "UTC",
         # Statistics-driven replanning costs a stage boundary per shuffle; short jobs have nothing to win by it.
-        .config("spark.sql.adaptive.enabled", "false" if quick else "true")
-        .config("spark.sql.codegen.wholeStage", "false" if quick else "true")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN" if quick else "FALLBACK")
-        .config("spark.sql.files.openCostInBytes", "65536")
+        "spark.sql.adaptive.enabled": "false" if quick else "true",
+        "spark.sql.codegen.wholeStage": "false" if quick else "true",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN" if quick else "FALLBACK",
+        "spark.sql.files.openCostInBytes": "65536",
         # Every column expression would otherwise carry its Python call site, three calls to the JVM each.
-        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Inferred constraints prune nothing here, and cost more than the rest of the optimiser on wide unions.
-        .config("spark.sql.constraintPropagation.enabled", "false")
-    )
+        "spark.sql.constraintPropagation.enabled": "false",
+    }
     if quick:
         # Every sort and every hash table begins with a page, by default of 16 MB or more, and a job has hundreds.
-        builder = builder.config("spark.buffer.pageSize", "1m")
-        for name, value in _FEWER_RULES.items():
-            builder = builder.config(name, value)
-    if (master or "local").startswith("local"):
-        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-    session = builder.getOrCreate()
-    shorten_calls(session)
-    use_this_interpreter(session)
-    return session
+        settings |= {"spark.buffer.pageSize": "1m", **_FEWER_RULES}
+    return settings

@@ -10,10 +10,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+from checkers.spark.master import runs_here
+
+
+class UnsharedFolder(Exception):
+    """What a cluster's workers wrote is not in the folder that the driver sees; the text names it."""
 
 
 def address(path: Path) -> str:
@@ -26,7 +32,23 @@ def read_table(spark: SparkSession, kind: T.StructType, folder: Path) -> DataFra
 
 
 def write_table(frame: DataFrame, folder: Path) -> None:
-    one_piece(frame).write.mode("overwrite").parquet(address(folder))
+    """Raises UnsharedFolder where workers have written rows that are not there."""
+    frame = one_piece(frame)
+    if runs_here(frame.sparkSession):
+        frame.write.mode("overwrite").parquet(address(folder))
+        return
+    # A worker writes its pieces by itself, and the driver takes in what it finds of them: of a folder that each
+    # machine has for itself that is a part, and nobody would complain.
+    written = Observation()
+    counted = F.count(F.lit(1))
+    frame.observe(written, counted.alias("rows")).write.mode("overwrite").parquet(address(folder))
+    found = frame.sparkSession.read.schema(frame.schema).parquet(address(folder)).count()
+    if found != written.get["rows"]:
+        raise UnsharedFolder(
+            f"{address(folder)}: {written.get['rows']} rows were written by the workers of"
+            f" {frame.sparkSession.sparkContext.master}, and {found} are there: the run's folder has to be one that all"
+            " of them share with the driver (docs/scale.md)"
+        )
 
 
 def one_piece(frame: DataFrame) -> DataFrame:

@@ -20,10 +20,12 @@ from pyspark.sql import types as T
 
 
 def use_this_interpreter(spark: SparkSession) -> None:
-    """Workers are of the interpreter that runs this, unless the environment names another (PYSPARK_PYTHON)."""
+    """Workers are of the interpreter that runs this, unless the environment (PYSPARK_PYTHON) or the session's settings
+    (`spark.pyspark.python`) name another.
+    """
     if "PYSPARK_PYTHON" not in os.environ:
-        # pyspark reads `spark.pyspark.python` where it is started by spark-submit alone.
-        spark.sparkContext.pythonExec = sys.executable
+        # pyspark reads the setting where it is started by spark-submit alone.
+        spark.sparkContext.pythonExec = spark.sparkContext.getConf().get("spark.pyspark.python") or sys.executable
 
 
 def in_workers(function: Callable[..., Any], package: ModuleType, returns: T.DataType) -> Callable[..., Column]:

@@ -36,6 +36,13 @@ def add_to(commands: Commands) -> None:
     )
     again.add_argument("run", type=Path, metavar="RUN_DIR")
     again.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
+    again.add_argument(
+        "--spark-conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, as spark.executor.memory=8g; may be given again",
+    )
     again.add_argument("--time-limit", type=float, metavar="S", help="seconds that the checkers may take")
     again.add_argument("--diff", action="store_true", help="say what changed since the run was judged last")
     again.set_defaults(command=_analyze)
@@ -64,7 +71,7 @@ def _analyze(options: argparse.Namespace) -> int:
             store,
             limit_s,
             named=named,
-            where=where_checkers_run(options.spark_master),
+            where=where_checkers_run(options.spark_master, options.spark_conf),
             say=print,
             on_jobs=_jobs_printed(),
         )

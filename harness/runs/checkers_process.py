@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,11 +53,13 @@ class AnalysisTooLong(AnalysisFailed):
 @dataclass(frozen=True, slots=True)
 class Where:
     """Where checkers run. spark_master: a cluster, None: this machine. judge: the socket of a session that waits for
-    work; where it does not take a run, the checkers are a process of their own.
+    work; where it does not take a run, the checkers are a process of their own. spark_conf: settings of Spark's, each
+    `name=value`, which no session that waits has.
     """
 
     spark_master: str | None = None
     judge: Path | None = None
+    spark_conf: tuple[str, ...] = ()
 
 
 HERE = Where()
@@ -65,10 +67,10 @@ JUDGE = "HIGHWATER_JUDGE"
 """Environment variable: the socket of a judge."""
 
 
-def where_checkers_run(spark_master: str | None) -> Where:
+def where_checkers_run(spark_master: str | None, spark_conf: Sequence[str] = ()) -> Where:
     """As the command line and the environment say."""
     judge = os.environ.get(JUDGE)
-    return Where(spark_master, Path(judge) if judge else None)
+    return Where(spark_master, Path(judge) if judge else None, tuple(spark_conf))
 
 
 def run_checkers(
@@ -96,13 +98,15 @@ def _run(store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, in
     log = log_of(store)
     with _scratch(store) as scratch:
         progress = scratch / "progress"
-        if where.judge is not None and where.spark_master is None:
+        if where.judge is not None and where.spark_master is None and not where.spark_conf:
             with contextlib.suppress(WithoutJudge), WarmJudge(where.judge) as judge:
                 judge.ask(store.path, log, progress)
                 return _followed(judge.wait, progress, limit, log, on_jobs)
         command = [sys.executable, "-m", "checkers", str(store.path), "--progress", str(progress)]
         if where.spark_master is not None:
             command += ["--spark-master", where.spark_master]
+        for setting in where.spark_conf:
+            command += ["--spark-conf", setting]
         with log.open("wb") as output:
             # A group of its own, so that the JVM which Spark starts ends with it, before it could tidy up.
             process = subprocess.Popen(
