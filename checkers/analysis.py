@@ -7,10 +7,12 @@ a few jobs, some at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +37,7 @@ from checkers.coverage.requirements import CoverageResult, judge_coverage
 from checkers.coverage.seen import Queries
 from checkers.evidence.absences import absences, with_gone
 from checkers.evidence.events import load_events
+from checkers.evidence.fetched import RunFolder, fetched
 from checkers.evidence.interrupted import joined
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.timeline import Evidence, build_evidence
@@ -48,7 +51,10 @@ from checkers.progress import Progress
 from checkers.results import results as run_report
 from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings, script_names
-from checkers.spark.session import history_bytes, open_session
+from checkers.spark.hadoop import HadoopFiles
+from checkers.spark.master import is_local, is_submitted
+from checkers.spark.places import Place, Stored, is_file, lines_with
+from checkers.spark.session import history_bytes, open_session, start_java
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
 from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS
@@ -71,57 +77,80 @@ class Analysis:
 
 
 def analyse(
-    run_dir: Path,
+    run_dir: Path | str,
     *,
     spark_master: str | None = None,
     spark_conf: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
     progress_file: Path | None = None,
+    into: Path | None = None,
 ) -> Analysis:
-    """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun.
+    """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun, UnknownPlace.
 
-    spark_conf: Spark's settings that go before the checkers' own. spark: a session that goes on afterwards, with nothing left in its cache; None: one for this run alone.
-    progress_file: where to say how far it is (`checkers.progress`).
+    run_dir: a folder, or the URI of one that Hadoop knows. spark_conf: Spark's settings that go before the checkers'
+    own. spark: a session that goes on afterwards, with nothing left in its cache; None: one for this run alone.
+    progress_file: where to say how far it is (`checkers.progress`). into: a folder, new or empty, for what is read here
+    of a URI, and for what was written there.
     """
     began = time.monotonic()
-    run_dir = run_dir.resolve()
-    info = load_run_info(run_dir)
-    for old in ("results.json", "series.json"):
-        # A crash must not leave the verdict of an earlier analysis behind.
-        (run_dir / old).unlink(missing_ok=True)
-    if info.checkers is not None and (not info.checkers or info.checkers - set(BY_NAME)):
-        wrong = ", ".join(sorted(info.checkers - set(BY_NAME))) or "no checker at all"
-        raise UnreadableRun(f"{run_dir / 'run.json'}: checkers: {wrong}; there are {', '.join(BY_NAME)}")
-    path = run_dir / "history.jsonl"
-    if not path.is_file():
-        raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
-    parquet = run_dir / "parquet"
-    progress = Progress(progress_file)
-    with ThreadPoolExecutor(4) as pool:
-        converting = pool.submit(convert, path, parquet)
-        decoding = progress.watch(pool.submit(prepare, run_dir, info))
-        own = spark is None
-        session = spark or open_session(spark_master, history_bytes=history_bytes(run_dir), conf=spark_conf)
-        try:
-            reading = progress.watch(pool.submit(load_history, session, path, parquet, converting.result()))
-            prepared = decoding.result()
-            raw_events = load_events(session, prepared.event_files, info, parquet)
-            history, health = reading.result()
-            results, charts = _judge(pool, progress, session, run_dir, info, history, health, prepared, raw_events)
-            results["analysis"] = {
-                "seconds": round(time.monotonic() - began, 1),
-                "operations": health.operations,
-                "evidence_nodes": prepared.evidence_nodes,
-                "spark": session.version,
-            }
-        finally:
-            if own:
-                session.stop()
-            else:
-                session.catalog.clearCache()
-    run_report.write_json(run_dir / "series.json", charts)
-    run_report.write_json(run_dir / "results.json", results)
+    with _opened(run_dir, spark_master, spark_conf or {}, into) as folder:
+        info = load_run_info(folder.local)
+        folder.forget_verdict()
+        if info.checkers is not None and (not info.checkers or info.checkers - set(BY_NAME)):
+            wrong = ", ".join(sorted(info.checkers - set(BY_NAME))) or "no checker at all"
+            raise UnreadableRun(f"{folder.whole / 'run.json'}: checkers: {wrong}; there are {', '.join(BY_NAME)}")
+        path, parquet = folder.whole / "history.jsonl", folder.whole / "parquet"
+        if not is_file(path):
+            raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
+        progress = Progress(progress_file)
+        with ThreadPoolExecutor(4) as pool:
+            own = spark is None
+            converting = pool.submit(convert, path, parquet) if _reads_here(spark_master, spark) else None
+            decoding = progress.watch(pool.submit(prepare, folder.local, info, folder.whole))
+            size = history_bytes(folder.whole)
+            session = spark or open_session(spark_master, history_bytes=size, conf=spark_conf)
+            try:
+                odd = None if converting is None else converting.result()
+                reading = progress.watch(pool.submit(load_history, session, path, parquet, odd))
+                prepared = decoding.result()
+                raw_events = load_events(session, prepared.event_files, info, parquet)
+                history, health = reading.result()
+                results, charts = _judge(pool, progress, session, folder, info, history, health, prepared, raw_events)
+                results["analysis"] = {
+                    "seconds": round(time.monotonic() - began, 1),
+                    "operations": health.operations,
+                    "evidence_nodes": prepared.evidence_nodes,
+                    "spark": session.version,
+                }
+            finally:
+                if own:
+                    session.stop()
+                else:
+                    session.catalog.clearCache()
+        run_report.write_json(folder.local / "series.json", charts)
+        run_report.write_json(folder.local / "results.json", results)
+        folder.publish()
     return Analysis(results["verdict"], results["sentence"], results)
+
+
+def _reads_here(spark_master: str | None, spark: SparkSession | None) -> bool:
+    """Whether this process reads the history's lines, while Java starts; a cluster's workers do it together."""
+    return spark is not None or (not is_submitted() and is_local(spark_master or "local"))
+
+
+@contextmanager
+def _opened(
+    run_dir: Path | str, spark_master: str | None, spark_conf: Mapping[str, str], into: Path | None
+) -> Iterator[RunFolder]:
+    """Of a URI, with what is read here copied. Java has to run before it can be asked what there is."""
+    if isinstance(run_dir, Path):
+        here = run_dir.resolve()
+        yield RunFolder(here, here)
+        return
+    start_java(spark_master, spark_conf)
+    files = HadoopFiles(run_dir, spark_conf)
+    with TemporaryDirectory(prefix="highwater-run-") as scratch:
+        yield fetched(Stored(files.root, files), into or Path(scratch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +168,7 @@ def _judge(
     pool: ThreadPoolExecutor,
     progress: Progress,
     session: SparkSession,
-    run_dir: Path,
+    folder: RunFolder,
     info: RunInfo,
     history: History,
     health: HistoryHealth,
@@ -149,7 +178,7 @@ def _judge(
     """(results.json without `analysis`, series.json)."""
     chosen = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
     marks = progress.watch(pool.submit(lambda: [row.asDict() for row in chosen.collect()]))
-    evidence = _evidence(session, run_dir, info, history, health, prepared, raw_events, marks)
+    evidence = _evidence(session, folder.whole, info, history, health, prepared, raw_events, marks)
     queries = Queries(pool, progress, history, evidence)
     faults = faults_of(marks.result())
     has_znodes = not prepared.missing_evidence.get("zookeeper")
@@ -162,15 +191,15 @@ def _judge(
     met = damage.meetings(faults, damage.openings(evidence, faults))
     progress.done()
     durable = run_report.durability(rows, info.partitions)
-    seen = queries.seen(run_dir, prepared, faults, marks.result(), rows, durable, met, quiet_windows, work)
+    seen = queries.seen(folder.local, prepared, faults, marks.result(), rows, durable, met, quiet_windows, work)
     # What was done to the cluster meanwhile, a history from elsewhere does not say.
     coverage = judge_coverage(seen, scripted=info.scripted or info.imported, checks=info.checks)
-    _join_witnesses(session, run_dir, checks, faults, evidence)
+    _join_witnesses(session, folder.whole, checks, faults, evidence)
     progress.done()
     results = _results(info, health, judged, durable, coverage, met, evidence)
     if info.scripted:
-        with (run_dir / "history.jsonl").open(encoding="utf-8", errors="replace") as lines:
-            results["names"] = script_names(lines)
+        steps = lines_with(folder.whole / "history.jsonl", '"step"')
+        results["names"] = script_names(line.decode("utf-8", "replace") for line in steps)
     charts = series.of_run(history, evidence.events, info, results["faults"])
     progress.done()
     return results, charts
@@ -178,7 +207,7 @@ def _judge(
 
 def _evidence(
     session: SparkSession,
-    run_dir: Path,
+    run_dir: Place,
     info: RunInfo,
     history: History,
     health: HistoryHealth,
@@ -195,7 +224,7 @@ def _evidence(
         history,
         events,
         znodes,
-        batches_table(session, parquet, prepared),
+        batches_table(session, run_dir, prepared),
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
         expiry_of(run_dir / "history.jsonl", info, events, requested=health.deletions > 0),
@@ -333,7 +362,7 @@ def _results(
 
 def _join_witnesses(
     session: SparkSession,
-    run_dir: Path,
+    run_dir: Place,
     checks: Sequence[CheckResult],
     faults: Sequence[Fault],
     evidence: Evidence,

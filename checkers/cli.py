@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from checkers.history.run_info import UnreadableRun
+from checkers.spark.places import UnknownPlace, named
 from checkers.verdicts.catalogue import BY_NAME
 
 if TYPE_CHECKING:
@@ -43,8 +44,16 @@ class _ListCheckers(argparse.Action):
 def main(argv: Sequence[str] | None = None, *, spark: SparkSession | None = None) -> int:
     """Analyse one run folder; the reason of a crash goes to stderr. spark: a session that goes on afterwards."""
     parser = _Parser(prog="python -m checkers", description="Judge a recorded run with Spark.")
-    parser.add_argument("run_dir", type=Path, nargs="?", help="folder with run.json, history.jsonl and evidence/")
-    parser.add_argument("--spark-master", help="any Spark master; default: spark-submit's, or all cores of this machine")
+    parser.add_argument(
+        "run_dir",
+        nargs="?",
+        metavar="RUN_DIR",
+        help="folder with run.json, history.jsonl and evidence/, or its URI where Hadoop knows it",
+    )
+    parser.add_argument(
+        "--into", type=Path, metavar="DIR", help="a new folder for what is read of a URI, and for the results as well"
+    )
+    parser.add_argument("--spark-master", help="a Spark master; default: spark-submit's, or all cores of this machine")
     parser.add_argument(
         "--spark-conf",
         action="append",
@@ -61,11 +70,15 @@ def main(argv: Sequence[str] | None = None, *, spark: SparkSession | None = None
     if (arguments.run_dir is None) == (arguments.listen is None):
         parser.error("needs RUN_DIR or --listen SOCKET, not both")
     if arguments.listen is not None:
-        if arguments.spark_master is not None or arguments.progress is not None or arguments.spark_conf:
+        others = (arguments.spark_master, arguments.progress, arguments.spark_conf or None, arguments.into)
+        if any(other is not None for other in others):
             parser.error("--listen: goes with no other option; --progress belongs to what is asked for")
         _listen(parser, arguments.listen)
     where = _Where(arguments.spark_master, dict(_setting(parser, text) for text in arguments.spark_conf), spark)
-    return _judge(arguments.run_dir, arguments.progress, where)
+    run_dir = _run_dir(parser, arguments.run_dir)
+    if arguments.into is not None:
+        _check_into(parser, run_dir, arguments.into)
+    return _judge(run_dir, arguments.progress, where, arguments.into)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +97,20 @@ def _setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, str]:
     return name, value
 
 
+def _run_dir(parser: argparse.ArgumentParser, text: str) -> Path | str:
+    try:
+        return named(text)
+    except UnknownPlace as error:
+        parser.error(str(error))
+
+
+def _check_into(parser: argparse.ArgumentParser, run_dir: Path | str, into: Path) -> None:
+    if isinstance(run_dir, Path):
+        parser.error(f"--into: goes with a URI; {run_dir} is a folder, in which results are written")
+    if into.exists() and (not into.is_dir() or any(into.iterdir())):
+        parser.error(f"--into: {into}: there is something; should be a new folder, or an empty one")
+
+
 def _listen(parser: argparse.ArgumentParser, path: Path) -> NoReturn:
     from checkers.warm import listen
 
@@ -93,15 +120,20 @@ def _listen(parser: argparse.ArgumentParser, path: Path) -> NoReturn:
         parser.error(f"--listen: {path}: there can be no socket: {error.strerror}")
 
 
-def _judge(run_dir: Path, progress: Path | None, where: _Where) -> int:
+def _judge(run_dir: Path | str, progress: Path | None, where: _Where, into: Path | None = None) -> int:
     try:
         # Imported late, so that --help needs no pyspark.
         from checkers.analysis import analyse
 
         analysis = analyse(
-            run_dir, spark_master=where.master, spark_conf=where.conf, spark=where.session, progress_file=progress
+            run_dir,
+            spark_master=where.master,
+            spark_conf=where.conf,
+            spark=where.session,
+            progress_file=progress,
+            into=into,
         )
-    except UnreadableRun as error:
+    except (UnreadableRun, UnknownPlace) as error:
         print(f"checkers: {error}", file=sys.stderr)
         return CRASH
     except Exception as error:
@@ -109,7 +141,7 @@ def _judge(run_dir: Path, progress: Path | None, where: _Where) -> int:
         print(f"checkers: crashed: {type(error).__name__}: {error}", file=sys.stderr)
         if where.master is not None and "FileNotFoundException" in str(error):
             print(
-                f"checkers: a worker of {where.master} lacks a file of {run_dir}: the run's folder has to be one that all"
+                f"checkers: a worker of {where.master} lacks a file of {run_dir}: a run's folder has to be one that all"
                 " of them share with the driver (docs/scale.md)",
                 file=sys.stderr,
             )

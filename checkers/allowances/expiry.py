@@ -11,8 +11,6 @@ what is refused cannot have been deleted.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -20,10 +18,11 @@ from checkers.history.load import History, span_of
 from checkers.history.responses import furthest_shown
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
+from checkers.spark.places import Place
 from checkers.spark.tables import one_piece
 
 
-def expiry_of(history: Path, info: RunInfo, events: DataFrame, *, requested: bool = False) -> Expiry | None:
+def expiry_of(history: Place, info: RunInfo, events: DataFrame, *, requested: bool = False) -> Expiry | None:
     """What retention can have deleted during the run, by the clocks that faults moved and that event logs show, and
     requests, where there were any (`requested`).
 

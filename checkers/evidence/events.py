@@ -7,17 +7,17 @@ inside a broker is (incarnation, s); order across brokers is never taken from cl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers.history import schema
 from checkers.history.run_info import RunInfo
-from checkers.spark.tables import address, empty, read_table, write_table
+from checkers.spark.places import Place, address
+from checkers.spark.tables import empty, read_table, write_table
 
 
-def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: RunInfo, parquet: Path) -> DataFrame:
+def load_events(spark: SparkSession, files: Sequence[tuple[str, Place]], info: RunInfo, parquet: Place) -> DataFrame:
     """All event logs → parquet/events, with `node` and run time `t_ns`; unreadable lines keep their text only."""
     offsets = {node.name: node.monotonic_offset_ns for node in info.nodes}
     frames = []

@@ -1,15 +1,15 @@
 """Binary evidence → Parquet, before Spark looks at it: segments, checkpoints, ZooKeeper's transactions.
 
 Decides what is missing (a reason for unknown per source); judges nothing. Small evidence is decoded here, while the
-JVM is still starting; segment files beyond `DRIVER_BYTES` are decoded by Spark's workers, one task per partition
-folder.
+JVM is still starting; segment files of more than `DRIVER_BYTES` in all are decoded by Spark's workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -18,13 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from checkers.evidence import recorded
 from checkers.evidence.checkpoints import read_checkpoints
-from checkers.evidence.segments import read_partition
+from checkers.evidence.segment_tasks import BATCH, Segment, decoded, log_dirs, segments_below
+from checkers.evidence.segments import opened, read_segment
 from checkers.evidence.zk_txnlog import Change, read_log_folder
 from checkers.history import schema
 from checkers.history.run_info import RunInfo
+from checkers.spark.places import Place, Stored, is_file, is_folder, put, remove, sizes_below
 from checkers.spark.tables import read_table, write_table
 
+_PIECE = "part-0.parquet"
+
 DRIVER_BYTES = 64_000_000
+"""Of segment files, all nodes together: so much is decoded in about the time that Spark takes to start."""
 
 _ZNODE = pa.schema(
     [
@@ -37,28 +42,6 @@ _ZNODE = pa.schema(
         ("path", pa.string()),
         ("version", pa.int32()),
         ("data", pa.string()),
-    ]
-)
-_BATCH = pa.schema(
-    [
-        ("node", pa.string()),
-        ("p", pa.string()),
-        ("file", pa.string()),
-        ("file_position", pa.int64()),
-        ("base", pa.int64()),
-        ("last", pa.int64()),
-        ("epoch", pa.int32()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int32()),
-        ("base_sequence", pa.int32()),
-        ("transactional", pa.bool_()),
-        ("control", pa.bool_()),
-        ("marker", pa.string()),
-        ("records", pa.int32()),
-        ("crc_ok", pa.bool_()),
-        ("digest", pa.string()),
-        ("values", pa.list_(pa.int64())),
-        ("problem", pa.string()),
     ]
 )
 _CHECKPOINT = pa.schema(
@@ -78,9 +61,9 @@ _CHECKPOINT = pa.schema(
 class Prepared:
     """What is on disk as Parquet now. missing_evidence: per source, why a rule that rests on it cannot be valid."""
 
-    folders: list[tuple[str, Path]] = field(default_factory=list)
-    """(node, partition folder) still to be decoded by Spark; empty when `batches` is written."""
-    event_files: list[tuple[str, Path]] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    """Still to be decoded by Spark; empty when `batches` is written."""
+    event_files: list[tuple[str, Place]] = field(default_factory=list)
     missing_evidence: dict[str, list[str]] = field(default_factory=dict)
     evidence_nodes: list[str] = field(default_factory=list)
     segment_nodes: list[str] = field(default_factory=list)
@@ -90,45 +73,53 @@ class Prepared:
         self.missing_evidence.setdefault(source, []).append(text)
 
 
-def prepare(run_dir: Path, info: RunInfo) -> Prepared:
-    """Decode what needs no Spark, under run_dir/parquet; find what is not there."""
+def prepare(run_dir: Path, info: RunInfo, whole: Place | None = None) -> Prepared:
+    """Decode what needs no Spark, under parquet; find what is not there.
+
+    whole: the run's folder, where `run_dir` is a copy of it that may lack the history, event logs, and segments that
+    are for Spark's workers.
+    """
+    home = whole or run_dir
     prepared = Prepared()
-    parquet = run_dir / "parquet"
-    parquet.mkdir(parents=True, exist_ok=True)
-    altered = _note_changed(run_dir, info, prepared)
+    parquet = home / "parquet"
+    altered = _note_changed(home, info, prepared)
     _prepare_zookeeper(run_dir, info, prepared, parquet)
     checkpoints: list[dict[str, Any]] = []
     if not info.brokers:
         for source in ("events", "segments"):
             prepared.note_missing(source, "run.json names no broker node")
     for node in info.brokers:
-        root = run_dir / "evidence" / node.name
-        if root.is_dir():
+        root = home / "evidence" / node.name
+        if is_folder(root):
             prepared.evidence_nodes.append(node.name)
         events = root / "events.jsonl"
-        if events.is_file():
+        if is_file(events):
             prepared.event_files.append((node.name, events))
         else:
             prepared.note_missing("events", f"no event log of {node.name}")
-        data = root / "data"
-        if not data.is_dir():
+        if not is_folder(root / "data"):
             prepared.note_missing("segments", f"no log folders of {node.name}")
             continue
         if node.name not in altered:
             prepared.segment_nodes.append(node.name)
-        for folder in data_folders(data):
-            checkpoints += read_checkpoints(node.name, folder)
-            prepared.folders += [(node.name, path) for path in partition_folders(folder)]
+        sizes = sizes_below(root)
+        prepared.segments += segments_below(node.name, sizes)
+        for folder in log_dirs(sizes):
+            checkpoints += read_checkpoints(node.name, run_dir / "evidence" / node.name / folder)
     _write(parquet / "checkpoints", checkpoints, _CHECKPOINT)
-    sizes = [sum(path.stat().st_size for path in folder.glob("*.log")) for _, folder in prepared.folders]
-    if sum(sizes) <= DRIVER_BYTES:
-        rows = [row for node_name, folder in prepared.folders for row in read_partition(node_name, folder)]
-        _write(parquet / "batches", rows, _BATCH)
-        prepared.folders = []
+    if sum(one.size for one in prepared.segments) <= DRIVER_BYTES:
+        _write(parquet / "batches", list(_batches(run_dir / "evidence", prepared.segments)), BATCH)
+        prepared.segments = []
     return prepared
 
 
-def _note_changed(run_dir: Path, info: RunInfo, prepared: Prepared) -> list[str]:
+def _batches(evidence: Path, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
+    for one in segments:
+        with opened(evidence / one.name) as data:
+            yield from read_segment(one.node, one.partition, one.file, data, one.last_file)
+
+
+def _note_changed(run_dir: Place, info: RunInfo, prepared: Prepared) -> list[str]:
     """What is not as it was recorded counts as missing; the nodes of which something is not."""
     history, nodes = recorded.changed(run_dir, info)
     if history:
@@ -140,39 +131,15 @@ def _note_changed(run_dir: Path, info: RunInfo, prepared: Prepared) -> list[str]
     return nodes
 
 
-def data_folders(data: Path) -> list[Path]:
-    """The log dirs under a node's data: itself, or one level below where a broker has several."""
-    if any(data.glob("*/*.log")) or (data / "replication-offset-checkpoint").exists():
-        return [data]
-    below = [path for path in data.iterdir() if path.is_dir() and any(path.glob("*/*.log"))]
-    return sorted(below) or [data]
-
-
-def partition_folders(data: Path) -> list[Path]:
-    """`topic-0`, not `topic-0.<hex>-delete`."""
-    return sorted(path for path in data.iterdir() if path.is_dir() and path.name.rpartition("-")[2].isdigit())
-
-
-def batches_table(spark: SparkSession, parquet: Path, prepared: Prepared) -> DataFrame:
+def batches_table(spark: SparkSession, run_dir: Place, prepared: Prepared) -> DataFrame:
     """schema.BATCH of all replicas, as Parquet."""
-    if prepared.folders:
-        work = spark.createDataFrame(
-            [(node, str(path)) for node, path in prepared.folders], "node string, path string"
-        ).repartition(len(prepared.folders))
-        decoded = work.mapInArrow(_decode_task, schema.BATCH)
-        write_table(decoded, parquet / "batches")
-    return read_table(spark, schema.BATCH, parquet / "batches")
+    parquet = run_dir / "parquet" / "batches"
+    if prepared.segments:
+        write_table(decoded(spark, prepared.segments, run_dir / "evidence"), parquet, pieces=True)
+    return read_table(spark, schema.BATCH, parquet)
 
 
-def _decode_task(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for part in parts:
-        for work in part.to_pylist():
-            rows = read_partition(work["node"], Path(work["path"]))
-            for start in range(0, len(rows), 10_000):
-                yield pa.RecordBatch.from_pylist(rows[start : start + 10_000], schema=_BATCH)
-
-
-def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet: Path) -> None:
+def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet: Place) -> None:
     """One table of the changes of all servers; a transaction that several servers logged stands once."""
     changes: dict[tuple[int, int], tuple[str, Change]] = {}
     whole = False
@@ -198,8 +165,13 @@ def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet
     _write(parquet / "znodes", rows, _ZNODE)
 
 
-def _write(folder: Path, rows: Sequence[dict[str, Any]], kind: pa.Schema) -> None:
+def _write(folder: Place, rows: Sequence[dict[str, Any]], kind: pa.Schema) -> None:
+    remove(folder)
+    table = pa.Table.from_pylist(list(rows), schema=kind)
+    if isinstance(folder, Stored):
+        with TemporaryDirectory(prefix="highwater-table-") as here:
+            pq.write_table(table, Path(here) / _PIECE)
+            put(Path(here) / _PIECE, folder / _PIECE)
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*"):
-        old.unlink()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=kind), folder / "part-0.parquet")
+    pq.write_table(table, folder / _PIECE)

@@ -7,27 +7,23 @@ was, as lines that are missing may. Judges nothing. Source: docs/history-format.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import re
+from pathlib import PurePosixPath
 
 from checkers.history.run_info import RunInfo
+from checkers.spark.places import Place, sha256_of, sizes_below
 
 HISTORY = "history.jsonl"
-JUDGED = ("events.jsonl", "data/**/*.log", "data/**/*checkpoint", "zookeeper/**/*", "logs/**/*", "logs-after/**/*")
+_JUDGED = re.compile(r"events\.jsonl|data/.*(\.log|checkpoint)|(zookeeper|logs|logs-after)/.*", re.DOTALL)
 
 
-def changed(run_dir: Path, info: RunInfo) -> tuple[bool, list[str]]:
+def changed(run_dir: Place, info: RunInfo) -> tuple[bool, list[str]]:
     """(whether the history is not what was recorded, the nodes whose evidence is not)."""
-    history = HISTORY in info.recorded and info.recorded[HISTORY] != _of_file(run_dir / HISTORY)
+    history = HISTORY in info.recorded and info.recorded[HISTORY] != sha256_of(run_dir / HISTORY)
     folders = {name: digest for name, digest in info.recorded.items() if name != HISTORY}
-    return history, [Path(name).name for name, digest in folders.items() if digest != _of_node(run_dir / name)]
+    return history, [PurePosixPath(name).name for name, digest in folders.items() if digest != _of_node(run_dir / name)]
 
 
-def _of_node(folder: Path) -> str:
-    files = {path for pattern in JUDGED for path in folder.glob(pattern) if path.is_file()}
-    named = sorted((path.relative_to(folder).as_posix(), path) for path in files)
-    return hashlib.sha256("".join(f"{name}\0{_of_file(path)}\n" for name, path in named).encode()).hexdigest()
-
-
-def _of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _of_node(folder: Place) -> str:
+    names = sorted(name for name in sizes_below(folder) if _JUDGED.fullmatch(name))
+    return hashlib.sha256("".join(f"{name}\0{sha256_of(folder / name)}\n" for name in names).encode()).hexdigest()

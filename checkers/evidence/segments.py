@@ -9,9 +9,11 @@ cut by kill -9 before recovery) is recognised by its position: it lies at the en
 from __future__ import annotations
 
 import hashlib
+import mmap
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,15 @@ import crc32c
 
 # base offset, length | leader epoch, magic, crc | attributes, last offset delta, timestamps, producer id, epoch,
 # sequence, count
-_PREFIX = struct.Struct(">qi")
-_BODY = struct.Struct(">ibIhiqqqhii")
-HEADER_BYTES = _PREFIX.size + _BODY.size
-_KEY = struct.Struct(">hh")
+# As text: a compiled layout cannot be sent to a worker.
+_PREFIX = ">qi"
+_BODY = ">ibIhiqqqhii"
+_PREFIX_BYTES = struct.calcsize(_PREFIX)
+HEADER_BYTES = _PREFIX_BYTES + struct.calcsize(_BODY)
+_KEY = ">hh"
 """Of a control record: version and type."""
 _CRC_FROM = 21
-_SHORTEST = HEADER_BYTES - _PREFIX.size
+_SHORTEST = HEADER_BYTES - _PREFIX_BYTES
 _LONGEST = 1 << 30
 _GZIP = 1
 _TRANSACTIONAL_BIT = 0x10
@@ -38,16 +42,27 @@ def read_partition(node: str, folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     files = sorted(folder.glob("*.log"))
     for path in files:
-        rows += read_segment(node, folder.name, path, path == files[-1])
+        with opened(path) as data:
+            rows += read_segment(node, folder.name, path.name, data, path == files[-1])
     return rows
 
 
-def read_segment(node: str, partition: str, path: Path, last_file: bool) -> Iterator[dict[str, Any]]:
+@contextmanager
+def opened(path: str | Path) -> Iterator[memoryview]:
+    """A file's bytes, read as they are looked at."""
+    with open(path, "rb") as file:
+        if file.seek(0, 2) == 0:
+            yield memoryview(b"")
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
+            yield data
+
+
+def read_segment(node: str, partition: str, file: str, data: memoryview, last_file: bool) -> Iterator[dict[str, Any]]:
     """Batches of one file, in file order, up to the first that is not whole."""
-    data = memoryview(path.read_bytes())
     at = 0
     while at < len(data):
-        row = _empty_row(node, partition, path.name, at)
+        row = _empty_row(node, partition, file, at)
         problem, size = _measure(data, at)
         if problem is None:
             _decode(row, data[at : at + size])
@@ -64,10 +79,10 @@ def read_segment(node: str, partition: str, path: Path, last_file: bool) -> Iter
 def _measure(data: memoryview, at: int) -> tuple[str | None, int]:
     if len(data) - at < HEADER_BYTES:
         return f"{len(data) - at} bytes at {at} are no batch", 0
-    length = _PREFIX.unpack_from(data, at)[1]
+    length = struct.unpack_from(_PREFIX, data, at)[1]
     if not _SHORTEST <= length <= _LONGEST:
         return f"batch length {length} at {at}", 0
-    size = _PREFIX.size + length
+    size = _PREFIX_BYTES + length
     if at + size > len(data):
         return f"batch of {size} bytes at {at} has only {len(data) - at}", 0
     return None, size
@@ -97,9 +112,9 @@ def _empty_row(node: str, partition: str, file: str, at: int) -> dict[str, Any]:
 
 
 def _decode(row: dict[str, Any], batch: memoryview) -> None:
-    base, _length = _PREFIX.unpack_from(batch, 0)
+    base, _length = struct.unpack_from(_PREFIX, batch, 0)
     epoch, magic, crc, attributes, last_delta, _first_ts, _max_ts, producer, producer_epoch, sequence, count = (
-        _BODY.unpack_from(batch, _PREFIX.size)
+        struct.unpack_from(_BODY, batch, _PREFIX_BYTES)
     )
     row.update(
         base=base,
@@ -137,7 +152,7 @@ def marker(payload: bytes) -> str | None:
         _timestamp, at = _varint(payload, at + 1)
         _offset, at = _varint(payload, at)
         key_length, at = _varint(payload, at)
-        return _MARKERS.get(_KEY.unpack_from(payload, at)[1]) if key_length >= _KEY.size else None
+        return _MARKERS.get(struct.unpack_from(_KEY, payload, at)[1]) if key_length >= struct.calcsize(_KEY) else None
     except (ValueError, IndexError, struct.error):
         return None
 

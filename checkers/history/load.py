@@ -9,7 +9,6 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +28,9 @@ from checkers.history.tables import (
     requests_table,
     sends_table,
 )
-from checkers.spark.tables import address, one_piece, read_table, write_table
+from checkers.spark.master import runs_here
+from checkers.spark.places import Place, Stored, address, end_of, lines_with, size_of
+from checkers.spark.tables import one_piece, read_table, write_table
 
 TAIL_BYTES = 1 << 20
 """How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
@@ -68,14 +69,15 @@ class HistoryHealth:
 
 
 def load_history(
-    spark: SparkSession, path: Path, parquet: Path, odd: int | None = None
+    spark: SparkSession, path: Place, parquet: Place, odd: int | None = None
 ) -> tuple[History, HistoryHealth]:
     """Read the history, write its tables under `parquet`, and return them as read back.
 
     odd: what `convert` returned, where that has been done.
     """
-    odd = convert(path, parquet) if odd is None else odd
-    raw = _lines(spark, parquet, odd).persist(StorageLevel.MEMORY_AND_DISK)
+    if odd is None and runs_here(spark):
+        odd = convert(path, parquet)
+    raw = _lines(spark, path, parquet, odd).persist(StorageLevel.MEMORY_AND_DISK)
     operations = joined_operations(raw.where(F.col(schema.CORRUPT).isNull())).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         health = _health(raw, operations, ends_torn(path))
@@ -98,43 +100,38 @@ def load_history(
     return History(**tables), health
 
 
-def convert(path: Path, parquet: Path) -> int:
-    """Write the history's lines under `parquet`, before there is a session. Returns how many Spark has to read."""
+def convert(path: Place, parquet: Place) -> int | None:
+    """Write the history's lines under `parquet`, which takes no session. Returns how many are left for Spark to read;
+    None: all, of a place that only Hadoop knows.
+    """
+    if isinstance(path, Stored) or isinstance(parquet, Stored):
+        return None
     return write_lines(path, _READABLE, parquet / _LINES, parquet / _ODD)
 
 
-def _lines(spark: SparkSession, parquet: Path, odd: int) -> DataFrame:
-    lines = read_table(spark, schema.HISTORY_LINE, parquet / _LINES)
-    if not odd:
-        return lines
+def _lines(spark: SparkSession, path: Place, parquet: Place, odd: int | None) -> DataFrame:
     read = spark.read.schema(schema.HISTORY_LINE).option("columnNameOfCorruptRecord", schema.CORRUPT)
-    return lines.unionByName(read.json(address(parquet / _ODD))).transform(one_piece)
+    if odd is None:
+        return read.json(address(path))
+    lines = read_table(spark, schema.HISTORY_LINE, parquet / _LINES)
+    return lines.unionByName(read.json(address(parquet / _ODD))).transform(one_piece) if odd else lines
 
 
-def ends_torn(path: Path) -> bool:
+def ends_torn(path: Place) -> bool:
     """True when the last line has no end: the writer was killed in the middle of it."""
-    size = path.stat().st_size
-    if size == 0:
-        return False
-    with path.open("rb") as file:
-        file.seek(size - 1)
-        return file.read(1) != b"\n"
+    return size_of(path) > 0 and end_of(path, 1) != b"\n"
 
 
-def span_of(path: Path, *, clocks: bool) -> tuple[int, float, float]:
+def span_of(path: Place, *, clocks: bool) -> tuple[int, float, float]:
     """(run time of the last whole line in ns, how many seconds faults set a clock ahead at most, and how many behind).
 
     clocks: whether such faults are to be looked for, which reads the whole file.
     """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(max(0, size - TAIL_BYTES))
-        times = [int(found) for found in re.findall(rb'"time_ns": ?(\d+)', file.read())]
-        length_ns = max(times, default=0)
-        if not clocks:
-            return length_ns, 0.0, 0.0
-        file.seek(0)
-        off = [_off_s(line, length_ns) for line in file if b'"nemesis"' in line and _may_skew(line)]
+    times = [int(found) for found in re.findall(rb'"time_ns": ?(\d+)', end_of(path, TAIL_BYTES))]
+    length_ns = max(times, default=0)
+    if not clocks:
+        return length_ns, 0.0, 0.0
+    off = [_off_s(line, length_ns) for line in lines_with(path, '"nemesis"') if _may_skew(line)]
     # Two faults of one clock are never in force at once.
     return length_ns, max((ahead for ahead, _ in off), default=0.0), max((behind for _, behind in off), default=0.0)
 

@@ -9,16 +9,15 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers.spark.tables import address
+from checkers.spark.places import Place, address
 
 
-def history_lines(session: SparkSession, path: Path, ops: AbstractSet[int]) -> Mapping[int, list[dict[str, Any]]]:
+def history_lines(session: SparkSession, path: Place, ops: AbstractSet[int]) -> Mapping[int, list[dict[str, Any]]]:
     """Invocation index → its lines (invocation, then completion), as they stand in the file."""
     if not ops:
         return {}

@@ -28,7 +28,7 @@ def is_local(master: str) -> bool:
 
 def runs_here(spark: SparkSession) -> bool:
     """Whether the session's executors are in this process's Java."""
-    return is_local(spark.sparkContext.master)
+    return is_local(str(spark.sparkContext.master))
 
 
 def is_on_loopback(master: str) -> bool:

@@ -9,15 +9,18 @@ JAVA_HOME is the environment's business.
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from checkers.spark.gateway import shorten_calls
 from checkers.spark.master import is_local, is_on_loopback, is_submitted, pieces_for, submitted
+from checkers.spark.places import Place, Stored
 from checkers.spark.workers import use_this_interpreter
 
 QUICK_BYTES = 200_000_000
@@ -43,11 +46,15 @@ _FEWER_RULES = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
 
+_TO_JUDGE = r"history\.jsonl|evidence/[^/]+/events\.jsonl"
 _ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
-def history_bytes(run_dir: Path) -> int:
+def history_bytes(run_dir: Place) -> int:
     """Size of what a run's folder has to be judged: its history and its event logs."""
+    if isinstance(run_dir, Stored):
+        sizes = run_dir.files.sizes(run_dir.uri)
+        return sum(size for name, size in sizes.items() if re.fullmatch(_TO_JUDGE, name))
     files = [run_dir / "history.jsonl", *run_dir.glob("evidence/*/events.jsonl")]
     return sum(file.stat().st_size for file in files if file.is_file())
 
@@ -69,9 +76,7 @@ def open_session(
     given = submitted()
     master = master or given.get("spark.master", "local[*]")
     quick = history_bytes < QUICK_BYTES
-    scratch = Path(tempfile.mkdtemp(prefix="highwater-spark-"))
-    # Spark removes what it made in there, not the folder itself.
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = _scratch()
     pieces = shuffle_partitions or (1 if quick else pieces_for(history_bytes) if not is_local(master) else 16)
     settings = {
         **_of_driver(scratch, driver_memory or ("1536m" if quick else "4g"), quick=quick),
@@ -88,6 +93,19 @@ def open_session(
     shorten_calls(session)
     use_this_interpreter(session)
     return session
+
+
+def start_java(master: str | None, conf: Mapping[str, str]) -> None:
+    """Java for a session that is opened once it is known what there is to judge. Where one runs, nothing."""
+    settings = {**_of_driver(_scratch(), "4g", quick=False), **({"spark.master": master} if master else {}), **conf}
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())))
+
+
+def _scratch() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="highwater-spark-"))
+    # Spark removes what it made in there, not the folder itself.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _of_driver(scratch: Path, memory: str, *, quick: bool) -> dict[str, str]:

@@ -7,8 +7,6 @@ Spark's own splitting.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -16,24 +14,23 @@ from pyspark.sql import types as T
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from checkers.spark.master import runs_here
+from checkers.spark.places import Place, address
 
 
 class UnsharedFolder(Exception):
     """What a cluster's workers wrote is not in the folder that the driver sees; the text names it."""
 
 
-def address(path: Path) -> str:
-    """URI of a local file or folder for Spark. Hadoop takes it as it is, so nothing may be percent-encoded."""
-    return f"file://{path.absolute()}"
-
-
-def read_table(spark: SparkSession, kind: T.StructType, folder: Path) -> DataFrame:
+def read_table(spark: SparkSession, kind: T.StructType, folder: Place) -> DataFrame:
     return one_piece(spark.read.schema(kind).parquet(address(folder)))
 
 
-def write_table(frame: DataFrame, folder: Path) -> None:
-    """Raises UnsharedFolder where workers have written rows that are not there."""
-    frame = one_piece(frame)
+def write_table(frame: DataFrame, folder: Place, *, pieces: bool = False) -> None:
+    """Raises UnsharedFolder where workers have written rows that are not there.
+
+    pieces: as the frame has them also in a short job, for work that is too much for one task.
+    """
+    frame = frame if pieces else one_piece(frame)
     if runs_here(frame.sparkSession):
         frame.write.mode("overwrite").parquet(address(folder))
         return

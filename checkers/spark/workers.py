@@ -11,12 +11,14 @@ import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark import cloudpickle
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def use_this_interpreter(spark: SparkSession) -> None:
@@ -30,6 +32,11 @@ def use_this_interpreter(spark: SparkSession) -> None:
 
 def in_workers(function: Callable[..., Any], package: ModuleType, returns: T.DataType) -> Callable[..., Column]:
     """The function as one of columns. package: where it and all that it uses of ours is defined."""
-    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
-    as_udf: Callable[..., Column] = F.udf(function, returns)
+    as_udf: Callable[..., Column] = F.udf(by_value(function, package), returns)
     return as_udf
+
+
+def by_value(function: _F, package: ModuleType) -> _F:
+    """The function itself, which goes to workers with the code of its package, not by name."""
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    return function
