@@ -107,8 +107,9 @@ def _run_dir(parser: argparse.ArgumentParser, text: str) -> Path | str:
 def _check_into(parser: argparse.ArgumentParser, run_dir: Path | str, into: Path) -> None:
     if isinstance(run_dir, Path):
         parser.error(f"--into: goes with a URI; {run_dir} is a folder, in which results are written")
-    if into.exists() and (not into.is_dir() or any(into.iterdir())):
-        parser.error(f"--into: {into}: there is something; should be a new folder, or an empty one")
+    for taken in (into, into / "run.json", into / "evidence"):
+        if taken.exists() and (taken != into or not into.is_dir()):
+            parser.error(f"--into: {taken} is there; should be a folder without a run")
 
 
 def _listen(parser: argparse.ArgumentParser, path: Path) -> NoReturn:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from checkers.evidence import recorded
 from checkers.evidence.checkpoints import read_checkpoints
-from checkers.evidence.segment_tasks import BATCH, Segment, decoded, log_dirs, segments_below
+from checkers.evidence.segment_tasks import Segment, decoded, log_dirs, segments_below
 from checkers.evidence.segments import opened, read_segment
 from checkers.evidence.zk_txnlog import Change, read_log_folder
 from checkers.history import schema
@@ -42,6 +42,28 @@ _ZNODE = pa.schema(
         ("path", pa.string()),
         ("version", pa.int32()),
         ("data", pa.string()),
+    ]
+)
+_BATCH = pa.schema(
+    [
+        ("node", pa.string()),
+        ("p", pa.string()),
+        ("file", pa.string()),
+        ("file_position", pa.int64()),
+        ("base", pa.int64()),
+        ("last", pa.int64()),
+        ("epoch", pa.int32()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int32()),
+        ("base_sequence", pa.int32()),
+        ("transactional", pa.bool_()),
+        ("control", pa.bool_()),
+        ("marker", pa.string()),
+        ("records", pa.int32()),
+        ("crc_ok", pa.bool_()),
+        ("digest", pa.string()),
+        ("values", pa.list_(pa.int64())),
+        ("problem", pa.string()),
     ]
 )
 _CHECKPOINT = pa.schema(
@@ -108,12 +130,13 @@ def prepare(run_dir: Path, info: RunInfo, whole: Place | None = None) -> Prepare
             checkpoints += read_checkpoints(node.name, run_dir / "evidence" / node.name / folder)
     _write(parquet / "checkpoints", checkpoints, _CHECKPOINT)
     if sum(one.size for one in prepared.segments) <= DRIVER_BYTES:
-        _write(parquet / "batches", list(_batches(run_dir / "evidence", prepared.segments)), BATCH)
+        _write(parquet / "batches", list(decoded_here(run_dir / "evidence", prepared.segments)), _BATCH)
         prepared.segments = []
     return prepared
 
 
-def _batches(evidence: Path, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
+def decoded_here(evidence: Path, segments: Sequence[Segment]) -> Iterator[dict[str, Any]]:
+    """Rows of schema.BATCH of all segments below `evidence`, partition by partition in the order of offsets."""
     for one in segments:
         with opened(evidence / one.name) as data:
             yield from read_segment(one.node, one.partition, one.file, data, one.last_file)

@@ -1,9 +1,9 @@
 """Segment files → the table of their batches, by Spark's workers: one file is one piece of work.
 
 For what is too much to be decoded while Spark starts (`prepare`). Of a folder that all workers see, a worker opens the
-file itself and reads it as it goes; of a place that only Hadoop knows, Spark hands it over whole, which takes about
-five times its size in memory, so it has to be below 2 GB. Workers get the code with the work; of other packages they
-need pyarrow and crc32c.
+file itself and reads it as it goes; of a place that only Hadoop knows, Spark hands it over whole, which takes several
+times its size in memory, so it has to be well below 2 GB. Workers get the code with the work, and need crc32c. By rows,
+not by Arrow's batches, for which Spark wants pandas too: to decode a batch takes longer than to send what comes of it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 import checkers.evidence
 from checkers.evidence.segments import opened, read_segment
@@ -23,34 +21,13 @@ from checkers.history import schema
 from checkers.spark.places import Place, Stored, address
 from checkers.spark.workers import by_value
 
-BATCH = pa.schema(
-    [
-        ("node", pa.string()),
-        ("p", pa.string()),
-        ("file", pa.string()),
-        ("file_position", pa.int64()),
-        ("base", pa.int64()),
-        ("last", pa.int64()),
-        ("epoch", pa.int32()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int32()),
-        ("base_sequence", pa.int32()),
-        ("transactional", pa.bool_()),
-        ("control", pa.bool_()),
-        ("marker", pa.string()),
-        ("records", pa.int32()),
-        ("crc_ok", pa.bool_()),
-        ("digest", pa.string()),
-        ("values", pa.list_(pa.int64())),
-        ("problem", pa.string()),
-    ]
-)
-ROWS_AT_ONCE = 10_000
+COLUMNS = tuple(schema.BATCH.names)
 _IN_DATA = re.compile(r"data/[^/]+/[^/]*\.log", re.DOTALL)
 _BELOW_DATA = re.compile(r"(?P<dir>data/[^/]+)/[^/]+/[^/]*\.log", re.DOTALL)
 _CHECKPOINT = "replication-offset-checkpoint"
-_TASK = "node string, p string, file string, last_file boolean, path string"
 _MOST_TASKS = 10_000
+_Task = tuple[str, str, str, bool]
+"""Node, partition, file, and whether it is the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +79,28 @@ def decoded(spark: SparkSession, segments: Sequence[Segment], evidence: Place) -
     """schema.BATCH of all segments below `evidence`, in no order."""
     # The longest first: what is begun last should be over soon.
     order = sorted(segments, key=lambda one: -one.size)
-    paths = [
-        address(evidence / one.name) if isinstance(evidence, Stored) else str(evidence / one.name) for one in order
-    ]
-    tasks = [(one.node, one.partition, one.file, one.last_file, path) for one, path in zip(order, paths, strict=True)]
-    work = spark.createDataFrame(tasks, _TASK)
-    decode = by_value(_decode, checkers.evidence)
-    if not isinstance(evidence, Stored):
-        return work.repartition(min(len(order), _MOST_TASKS)).mapInArrow(decode, schema.BATCH)
-    # One row of Arrow's holds a whole file, a batch of them as many files.
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
-    contents = spark.read.format("binaryFile").load(paths).select("path", "content")
-    return contents.join(F.broadcast(work), on="path").mapInArrow(decode, schema.BATCH)
+    where = [(one.node, one.partition, one.file, one.last_file) for one in order]
+    if isinstance(evidence, Stored):
+        paths = [address(evidence / one.name) for one in order]
+        tasks = dict(zip(paths, where, strict=True))
+        contents = spark.read.format("binaryFile").load(paths).select("path", "content").rdd
+        rows = contents.flatMap(
+            by_value(lambda row: _rows(tasks[row.path], memoryview(row.content)), checkers.evidence)
+        )
+    else:
+        files = [(task, str(evidence / one.name)) for task, one in zip(where, order, strict=True)]
+        work = spark.sparkContext.parallelize(files, min(len(files), _MOST_TASKS))
+        rows = work.flatMap(by_value(_rows_of_file, checkers.evidence))
+    return spark.createDataFrame(rows, schema.BATCH, verifySchema=False)
 
 
-def _decode(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for part in parts:
-        for at in range(part.num_rows):
-            task = {name: part.column(name)[at] for name in part.schema.names}
-            node, p, file, last_file, path = (task[name].as_py() for name in ("node", "p", "file", "last_file", "path"))
-            with opened(path) if "content" not in task else memoryview(task["content"].as_buffer()) as data:
-                rows = read_segment(node, p, file, data, last_file)
-                while some := list(islice(rows, ROWS_AT_ONCE)):
-                    yield pa.RecordBatch.from_pylist(some, schema=BATCH)
+def _rows_of_file(task: tuple[_Task, str]) -> Iterator[tuple[Any, ...]]:
+    whose, path = task
+    with opened(path) as data:
+        yield from _rows(whose, data)
+
+
+def _rows(whose: _Task, data: memoryview) -> Iterator[tuple[Any, ...]]:
+    node, partition, file, last_file = whose
+    for row in read_segment(node, partition, file, data, last_file):
+        yield tuple(row[name] for name in COLUMNS)

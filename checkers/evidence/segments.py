@@ -37,16 +37,6 @@ _CONTROL_BIT = 0x20
 _MARKERS = {0: "abort", 1: "commit"}
 
 
-def read_partition(node: str, folder: Path) -> list[dict[str, Any]]:
-    """Rows of schema.BATCH for one partition folder, in offset order."""
-    rows: list[dict[str, Any]] = []
-    files = sorted(folder.glob("*.log"))
-    for path in files:
-        with opened(path) as data:
-            rows += read_segment(node, folder.name, path.name, data, path == files[-1])
-    return rows
-
-
 @contextmanager
 def opened(path: str | Path) -> Iterator[memoryview]:
     """A file's bytes, read as they are looked at."""
@@ -59,7 +49,7 @@ def opened(path: str | Path) -> Iterator[memoryview]:
 
 
 def read_segment(node: str, partition: str, file: str, data: memoryview, last_file: bool) -> Iterator[dict[str, Any]]:
-    """Batches of one file, in file order, up to the first that is not whole."""
+    """Rows of schema.BATCH: the batches of one file, in its order, up to the first that is not whole."""
     at = 0
     while at < len(data):
         row = _empty_row(node, partition, file, at)

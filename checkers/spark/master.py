@@ -18,7 +18,7 @@ PIECE_BYTES = 64_000_000
 """Of a history: so much of it is one piece of a shuffle on a cluster. Joined lines take up about as much again."""
 LEAST_PIECES, MOST_PIECES = 16, 8192
 
-_LOOPBACK = re.compile(r"spark://(127\.[\d.]+|localhost|\[::1\])(:\d+)?(,|$)")
+_LOOPBACK = re.compile(r"local|spark://(127\.[\d.]+|localhost|\[::1\])(:\d+)?$")
 
 
 def is_local(master: str) -> bool:
@@ -33,7 +33,7 @@ def runs_here(spark: SparkSession) -> bool:
 
 def is_on_loopback(master: str) -> bool:
     """Whether all that takes part in it is on this machine, so that nothing has to be reached from elsewhere."""
-    return master.startswith("local") or _LOOPBACK.match(master) is not None
+    return _LOOPBACK.match(master) is not None
 
 
 def is_submitted() -> bool:

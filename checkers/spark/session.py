@@ -97,6 +97,8 @@ def open_session(
 
 def start_java(master: str | None, conf: Mapping[str, str]) -> None:
     """Java for a session that is opened once it is known what there is to judge. Where one runs, nothing."""
+    if SparkContext._gateway is not None:
+        return
     settings = {**_of_driver(_scratch(), "4g", quick=False), **({"spark.master": master} if master else {}), **conf}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())))
 

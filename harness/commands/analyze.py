@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from harness.commands.parser import VERDICT_CODES, add
 from harness.plan.toml_source import PlanError
-from harness.runs.analysis import CRASH, Judged, analyze, command_again
+from harness.runs.analysis import CRASH, Judged, analyze, analyze_elsewhere, command_again
 from harness.runs.changes import changes
 from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong, where_checkers_run
-from harness.runs.store import RunStore, StoreError, open_run, read_json
+from harness.runs.store import RunStore, StoreError, local_path, open_run, read_json
 
 if TYPE_CHECKING:
     from harness.commands.parser import Commands
@@ -34,7 +34,8 @@ def add_to(commands: Commands) -> None:
         codes=VERDICT_CODES,
         example="highwater analyze store/demo/latest --diff",
     )
-    again.add_argument("run", type=Path, metavar="RUN_DIR")
+    again.add_argument("run", metavar="RUN_DIR", help="a run's folder, or its URI where Hadoop knows it (s3a://…)")
+    again.add_argument("--into", type=Path, metavar="DIR", help="of a URI: a new folder here for results and report")
     again.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
     again.add_argument(
         "--spark-conf",
@@ -51,7 +52,12 @@ def add_to(commands: Commands) -> None:
 def _analyze(options: argparse.Namespace) -> int:
     from harness.runs.outside_code import changed
 
-    store = open_run(options.run)
+    path = local_path(options.run)
+    if path is None:
+        return _analyze_elsewhere(options)
+    if options.into is not None:
+        raise PlanError(f"--into: goes with a URI; {path} is a folder, in which results are written")
+    store = open_run(path)
     before = _results(store) if options.diff else {}
     run = store.read_run()
     if not run.get("finished"):
@@ -61,11 +67,9 @@ def _analyze(options: argparse.Namespace) -> int:
     # The recorded run is judged all the same, by the checkers that are installed now.
     if (other := changed(run)) is not None:
         print(f"this run was made with other code than what is installed now: {other}")
-    limit_s, named = options.time_limit, "--time-limit"
+    limit_s, named = _time_limit_s(options), "--time-limit"
     if limit_s is None:
         limit_s, named = _analysis_limit_s(run), "limits.analysis_s"
-    elif not 1 <= limit_s <= 86_400:
-        raise PlanError(f"--time-limit: {limit_s:g} is not a number from 1 to 86400 (seconds)")
     try:
         judged = analyze(
             store,
@@ -84,6 +88,38 @@ def _analyze(options: argparse.Namespace) -> int:
     if options.diff:
         _print_changes(before, read_json(store.results))
     return judged.exit_code
+
+
+def _analyze_elsewhere(options: argparse.Namespace) -> int:
+    """A run whose folder this machine does not see."""
+    if options.diff:
+        raise PlanError(f"--diff: goes with a folder of this machine; {options.run} is elsewhere")
+    limit_s = _time_limit_s(options)
+    into = options.into or Path(options.run.rstrip("/").rpartition("/")[2])
+    if into.exists() and (not into.is_dir() or any(into.iterdir())):
+        raise PlanError(f"--into: {into} is there, and not empty; should be a new folder, for results and report")
+    try:
+        judged = analyze_elsewhere(
+            options.run,
+            into,
+            limit_s,
+            where=where_checkers_run(options.spark_master, options.spark_conf),
+            say=print,
+            on_jobs=_jobs_printed(),
+        )
+    except AnalysisFailed as error:
+        print(f"highwater: {error}", file=sys.stderr)
+        return CRASH
+    print_judged(judged)
+    return judged.exit_code
+
+
+def _time_limit_s(options: argparse.Namespace) -> float | None:
+    """Of the command line. Raises PlanError."""
+    limit_s: float | None = options.time_limit
+    if limit_s is not None and not 1 <= limit_s <= 86_400:
+        raise PlanError(f"--time-limit: {limit_s:g} is not a number from 1 to 86400 (seconds)")
+    return limit_s
 
 
 def _jobs_printed() -> Callable[[int, int], None]:

@@ -25,6 +25,9 @@ room for a busy machine: an idle one with two cores takes about half a minute fo
 minute's run.
 """
 
+LONGEST_JOB_S = 86_400.0
+"""How long a job may take of a run whose size nobody here has seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -82,7 +85,33 @@ def analyze(
         say(f"{found.open} operations without an outcome count as info; {found.torn_bytes} bytes of a torn last line")
     for old in (store.results, store.report, store.junit):
         old.unlink(missing_ok=True)
-    code = run_checkers(store, limit, where, on_jobs, frozenset(EXIT_CODES.values()))
+    return _judged(store, run_checkers(store, limit, where, on_jobs, frozenset(EXIT_CODES.values())), say)
+
+
+def analyze_elsewhere(
+    uri: str,
+    into: Path,
+    limit_s: float | None,
+    *,
+    where: Where = HERE,
+    say: Callable[[str], None] = lambda _text: None,
+    on_jobs: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Judged:
+    """Run the checkers over a folder that Hadoop knows by its URI, and build its report here. Raises AnalysisFailed.
+
+    into: a new folder, for what is read here, and for results, JUnit and report; results are written to the URI too.
+    Nothing here looks at the history, so that no record's life is in the report.
+    """
+    limit = (
+        Limit(LONGEST_JOB_S, "the limit of a job", renewed=True) if limit_s is None else Limit(limit_s, "--time-limit")
+    )
+    into.mkdir(parents=True, exist_ok=True)
+    store = RunStore(into.resolve())
+    return _judged(store, run_checkers(store, limit, where, on_jobs, frozenset(EXIT_CODES.values()), uri), say)
+
+
+def _judged(store: RunStore, code: int, say: Callable[[str], None]) -> Judged:
+    """What came of checkers that ended with `code`. Raises AnalysisFailed where that is not what they wrote."""
     try:
         results = read_json(store.results)
     except StoreError as error:

@@ -74,11 +74,19 @@ def where_checkers_run(spark_master: str | None, spark_conf: Sequence[str] = ())
 
 
 def run_checkers(
-    store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, int], None], codes: frozenset[int]
+    store: RunStore,
+    limit: Limit,
+    where: Where,
+    on_jobs: Callable[[int, int], None],
+    codes: frozenset[int],
+    uri: str | None = None,
 ) -> int:
-    """Their exit code, one of codes. on_jobs(done, all) is called as jobs get done. Raises AnalysisFailed."""
+    """Their exit code, one of codes. on_jobs(done, all) is called as jobs get done. Raises AnalysisFailed.
+
+    uri: of the run's folder, which Hadoop knows; the store's then takes what the checkers read here, and their results.
+    """
     try:
-        code = _run(store, limit, where, on_jobs)
+        code = _run(store, limit, where, on_jobs, uri)
     except OSError as error:
         raise AnalysisFailed(f"{said(error, store.path)}; the checkers did not begin") from error
     if code not in codes:
@@ -94,15 +102,17 @@ def log_of(store: RunStore) -> Path:
     return store.path / "analysis.log"
 
 
-def _run(store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, int], None]) -> int:
+def _run(store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, int], None], uri: str | None) -> int:
     log = log_of(store)
     with _scratch(store) as scratch:
         progress = scratch / "progress"
-        if where.judge is not None and where.spark_master is None and not where.spark_conf:
+        if where.judge is not None and where.spark_master is None and not where.spark_conf and uri is None:
             with contextlib.suppress(WithoutJudge), WarmJudge(where.judge) as judge:
                 judge.ask(store.path, log, progress)
                 return _followed(judge.wait, progress, limit, log, on_jobs)
-        command = [sys.executable, "-m", "checkers", str(store.path), "--progress", str(progress)]
+        command = [sys.executable, "-m", "checkers", uri or str(store.path), "--progress", str(progress)]
+        if uri is not None:
+            command += ["--into", str(store.path)]
         if where.spark_master is not None:
             command += ["--spark-master", where.spark_master]
         for setting in where.spark_conf:

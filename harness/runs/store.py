@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote, urlsplit
 
 from harness.runs.room import said
 
@@ -133,6 +135,20 @@ def _make_unique(folder: Path, stamp: str) -> Path:
             return path
         except FileExistsError:
             suffix += 1
+
+
+def local_path(text: str) -> Path | None:
+    """A run's folder as a command names it: a path, or a URI of one (`file:///…`); None for a URI of a place elsewhere.
+    Raises StoreError.
+    """
+    if not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", text):
+        return Path(text)
+    parts = urlsplit(text)
+    if parts.scheme != "file":
+        return None
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise StoreError(f"{text}: a file URI names no host, but a whole path: file:///srv/runs/demo")
+    return Path(unquote(parts.path))
 
 
 def open_run(path: Path) -> RunStore:

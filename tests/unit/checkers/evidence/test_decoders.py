@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.wire.control_records import EndOfTransaction, marker
 from broker.wire.records import NewRecord, encode_batch
 from checkers.evidence.checkpoints import read_checkpoints
-from checkers.evidence.segments import read_partition
+from checkers.evidence.prepare import decoded_here
+from checkers.evidence.segment_tasks import segments_below
 from checkers.evidence.zk_txnlog import gaps, read_log_folder
+from checkers.spark.places import sizes_below
 from tests.support.evidence_files import (
     batch,
     create_body,
@@ -30,6 +33,16 @@ def _segment(tmp_path: Path, data: bytes, name: str = "00000000000000000000.log"
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(data)
     return folder
+
+
+def read_partition(node: str, folder: Path) -> list[dict[str, Any]]:
+    """As if it were the only one of its node."""
+    sizes = {f"data/{folder.name}/{name}": size for name, size in sizes_below(folder).items()}
+    below = folder.parent / "evidence" / node / "data"
+    below.mkdir(parents=True, exist_ok=True)
+    if not (below / folder.name).exists():
+        (below / folder.name).symlink_to(folder)
+    return list(decoded_here(folder.parent / "evidence", segments_below(node, sizes)))
 
 
 def test_segment_batches_have_offsets_epochs_and_values(tmp_path: Path) -> None:

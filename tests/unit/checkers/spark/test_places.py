@@ -1,0 +1,76 @@
+"""Names of a run's folder, and what is asked of a file of this machine by whichever name."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from checkers.spark.places import (
+    UnknownPlace,
+    address,
+    end_of,
+    is_file,
+    is_folder,
+    lines_with,
+    named,
+    put,
+    remove,
+    sha256_of,
+    size_of,
+    sizes_below,
+)
+
+pytestmark = pytest.mark.guarantee("V7")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("store/demo/latest", Path("store/demo/latest")),
+        ("/srv/runs/a b", Path("/srv/runs/a b")),
+        ("file:///srv/runs/demo", Path("/srv/runs/demo")),
+        ("file://localhost/srv/runs/a%20b", Path("/srv/runs/a b")),
+        ("FILE:///srv", Path("/srv")),
+        ("s3a://bucket/runs/demo/", "s3a://bucket/runs/demo"),
+        ("hdfs:///runs/demo", "hdfs:///runs/demo"),
+    ],
+)
+def test_folder_is_named_by_a_path_or_by_a_uri(text: str, place: Path | str) -> None:
+    assert named(text) == place
+
+
+@pytest.mark.parametrize("text", ["file://host/srv/runs", "file://"])
+def test_file_uri_of_another_host_is_refused(text: str) -> None:
+    with pytest.raises(UnknownPlace, match="names no host, but a whole path: file:///srv/runs/demo"):
+        named(text)
+
+
+def test_address_of_a_path_is_not_percent_encoded() -> None:
+    assert address(Path("/srv/a b%")) == "file:///srv/a b%"
+
+
+def test_file_of_this_machine_is_asked_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "below" / "f"
+    file.parent.mkdir()
+    file.write_bytes(b"one\ntwo\nthree, one\n")
+    assert (is_file(file), is_folder(file), size_of(file)) == (True, False, 19)
+    assert (is_file(tmp_path), is_folder(tmp_path), size_of(tmp_path / "none")) == (False, True, 0)
+    assert dict(sizes_below(tmp_path)) == {"below/f": 19}
+    assert dict(sizes_below(tmp_path / "none")) == {}
+    assert (end_of(file, 4), end_of(file, 100)) == (b"one\n", file.read_bytes())
+    assert list(lines_with(file, "one")) == [b"one\n", b"three, one\n"]
+    assert sha256_of(file) == hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_file_of_this_machine_is_put_and_removed(tmp_path: Path) -> None:
+    source, target = tmp_path / "a", tmp_path / "new" / "b"
+    source.write_text("x")
+    put(source, source)
+    put(source, target)
+    assert (source.read_text(), target.read_text()) == ("x", "x")
+    remove(target.parent)
+    remove(target.parent)
+    remove(source)
+    assert list(tmp_path.iterdir()) == []
