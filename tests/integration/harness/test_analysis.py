@@ -86,6 +86,63 @@ def test_analyze_hands_on_the_spark_master(store: RunStore, checkers: object) ->
     assert (arguments[0], arguments[-2:]) == (str(store.path), ["--spark-master", "local[1]"])
 
 
+def test_analyze_hands_on_settings_of_spark(
+    store: RunStore, checkers: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkers(WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    settings = ["spark.executor.memory=8g", "spark.cores.max=4"]
+    options = [word for setting in settings for word in ("--spark-conf", setting)]
+    assert cli.main(["analyze", store.path.as_uri(), *options]) == 0
+    capsys.readouterr()
+    arguments = read_json(store.results)["argv"]
+    assert isinstance(arguments, list)
+    assert (arguments[0], arguments[-4:]) == (str(store.path), options)
+
+
+ELSEWHERE = """
+into = sys.argv[sys.argv.index("--into") + 1]
+run_json = {"schema": 1, "name": "far", "nodes": [], "topic": {}, "workload": {}, "system": {}}
+json.dump(run_json, open(into + "/run.json", "w"))
+run = into
+"""
+
+
+def test_run_elsewhere_is_judged_by_its_uri_and_its_results_are_here(
+    checkers: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkers(ELSEWHERE + WRITE.format(verdict="invalid", code=1))  # type: ignore[operator]
+    assert cli.main(["analyze", "s3a://bucket/runs/far/", "--into", "new/here"]) == 1
+    assert capsys.readouterr().out.startswith("It is invalid.\n")
+    here = tmp_path / "new" / "here"
+    arguments = read_json(here / "results.json")["argv"]
+    assert isinstance(arguments, list)
+    assert (arguments[0], arguments[-2:]) == ("s3a://bucket/runs/far/", ["--into", str(here)])
+    assert (here / "junit.xml").is_file()
+    checkers("sys.exit(255)")  # type: ignore[operator]
+    assert cli.main(["analyze", "s3a://bucket/runs/other"]) == 255
+    assert (tmp_path / "other" / "analysis.log").is_file(), "by default the folder has the run's name"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["s3a://b/r", "--into", "taken"], "--into: taken is there, and not empty; should be a new folder"),
+        (["s3a://b/r", "--diff"], "--diff: goes with a folder of this machine; s3a://b/r is elsewhere"),
+        (["taken", "--into", "new"], "--into: goes with a URI; taken is a folder, in which results are written"),
+        (["file://host/r"], "file://host/r: a file URI names no host, but a whole path: file:///srv/runs/demo"),
+        (["s3a://b/r", "--time-limit", "0"], "--time-limit: 0 is not a number from 1 to 86400"),
+    ],
+)
+def test_folder_that_is_named_wrongly_is_refused(
+    argv: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+    assert cli.main(["analyze", *argv]) == 254
+    assert said in capsys.readouterr().err
+
+
 def test_analyze_crash_is_no_verdict_and_shows_the_end_of_the_log(store: RunStore, checkers: object) -> None:
     store.results.write_text('{"verdict": "valid"}')
     checkers('raise RuntimeError("no Java here")')  # type: ignore[operator]
