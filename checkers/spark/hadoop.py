@@ -34,7 +34,7 @@ class HadoopFiles:
         try:
             path = self._path(root)
             self._system = path.getFileSystem(jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(conf))
-            self.root = str(self._system.makeQualified(path).toString())
+            self.root = str(self._system.makeQualified(path).toString()).rstrip("/")
             """The folder's whole name, as Spark says it too."""
             self._sizes = dict(self._listed(path))
         except Py4JJavaError as error:
