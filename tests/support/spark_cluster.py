@@ -17,6 +17,7 @@ import pyspark
 
 from harness.tools.java import find_java_for_spark
 from tests.support.wait import eventually
+from tests.support.zookeeper import _die_with_parent
 
 SPARK = Path(pyspark.__file__).parent
 WORKER_MEMORY = "1g"
@@ -91,6 +92,7 @@ def _process(log: Path, name: str, *options: str, before: tuple[str, ...] = (), 
             stderr=subprocess.STDOUT,
             # Executors end with their worker; what does not is in its group.
             start_new_session=True,
+            preexec_fn=_die_with_parent,
             env={**environment(), "SPARK_DAEMON_MEMORY": "256m", **variables},
         )
     try:

@@ -23,6 +23,7 @@ from harness.tools.java import find_java_for_spark
 from tests.support.judging import pyspark_sockets
 from tests.support.recorded_runs import unpacked
 from tests.support.wait import eventually
+from tests.support.zookeeper import _die_with_parent
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.guarantee("V7"), pytest.mark.timeout(900)]
 
@@ -63,7 +64,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @contextmanager
 def _process(command: list[str], log: Path) -> Iterator[None]:
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, preexec_fn=_die_with_parent)
     try:
         yield
     finally:
