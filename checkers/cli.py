@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _EXIT = {"valid": 0, "invalid": 1, "unknown": 2}
 USAGE, CRASH = 254, 255
+_LACKS_A_FILE = ("FILE_NOT_EXIST", "FileNotFoundException", "FileNotFoundError")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -140,10 +141,10 @@ def _judge(run_dir: Path | str, progress: Path | None, where: _Where, into: Path
     except Exception as error:
         traceback.print_exc()
         print(f"checkers: crashed: {type(error).__name__}: {error}", file=sys.stderr)
-        if where.master is not None and "FileNotFoundException" in str(error):
+        if any(sign in str(error) for sign in _LACKS_A_FILE):
             print(
-                f"checkers: a worker of {where.master} lacks a file of {run_dir}: a run's folder has to be one that all"
-                " of them share with the driver (docs/scale.md)",
+                f"checkers: who was to read a file of {run_dir} lacks it: where Spark has workers elsewhere, a run's"
+                " folder has to be one that all of them share with the driver (docs/scale.md)",
                 file=sys.stderr,
             )
         return CRASH

@@ -24,6 +24,10 @@ class UnknownPlace(Exception):
     """A URI under which nothing can be found; the text names it and says why."""
 
 
+class UnsharedFolder(UnknownPlace):
+    """What a cluster's workers wrote is not in the folder that the driver sees; the text names it."""
+
+
 class Files(Protocol):
     """What a file system is asked for, each thing by its URI."""
 

@@ -14,11 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from checkers.spark.master import runs_here
-from checkers.spark.places import Place, address
-
-
-class UnsharedFolder(Exception):
-    """What a cluster's workers wrote is not in the folder that the driver sees; the text names it."""
+from checkers.spark.places import Place, UnsharedFolder, address
 
 
 def read_table(spark: SparkSession, kind: T.StructType, folder: Place) -> DataFrame:

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -35,8 +36,8 @@ prepare.DRIVER_BYTES = fetched.DRIVER_BYTES = session.QUICK_BYTES = 0
 from checkers.cli import main
 sys.exit(main())
 """
-# An own copy of the folder $1, which nobody else sees, for the command that follows.
-PRIVATE = 'cp -r "$1" "$2" && mount -t tmpfs own "$1" && cp -r "$2/." "$1" && shift 2 && exec "$@"'
+# An own folder $1, with what is in $2, which nobody else sees, for the command that follows.
+PRIVATE = 'mount -t tmpfs own "$1" && cp -r "$2/." "$1" && shift 2 && exec "$@"'
 
 
 @pytest.fixture(scope="module")
@@ -153,11 +154,25 @@ def test_wheel_is_judged_with_by_spark_submit(
 
 @pytest.mark.nightly
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
-def test_folder_that_each_worker_has_for_itself_gives_no_verdict(runs: Path, tmp_path: Path) -> None:
-    before = ("unshare", "--mount", "sh", "-c", PRIVATE, "sh", str(runs))
-    spare = tmp_path / "spare"
-    with spark_cluster(tmp_path, workers=1, before=(*before, str(spare))) as cluster:
+@pytest.mark.parametrize(
+    ("has_a_copy", "said"),
+    [
+        (True, r"\d+ rows were written by the workers of spark://\S+, and 0 are there: the run's folder has to be one"),
+        (
+            False,
+            r"who was to read a file of \S+ lacks it: where Spark has workers elsewhere, a run's folder has to be one",
+        ),
+    ],
+    ids=["a copy", "none"],
+)
+def test_folder_that_each_worker_has_for_itself_gives_no_verdict(
+    runs: Path, tmp_path: Path, has_a_copy: bool, said: str
+) -> None:
+    content = Path(shutil.copytree(runs, tmp_path / "copy")) if has_a_copy else tmp_path / "nothing"
+    content.mkdir(exist_ok=True)
+    before = ("unshare", "--mount", "sh", "-c", PRIVATE, "sh", str(runs), str(content))
+    with spark_cluster(tmp_path, workers=1, before=before) as cluster:
         argv: list[str | Path] = [sys.executable, "-m", "checkers", runs / INVALID, "--spark-master", cluster.master]
-        said = run(*argv, code=255, cwd=ROOT)
-        assert re.search(r"\d+ rows were written by the workers of spark://\S+, and 0 are there", said), said
+        printed = run(*argv, code=255, cwd=ROOT)
+    assert re.search(said, printed), printed
     assert not (runs / INVALID / "results.json").exists()
