@@ -49,6 +49,11 @@ _FEWER_RULES = {
 _TO_JUDGE = r"history\.jsonl|evidence/[^/]+/events\.jsonl"
 _ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
+# They live as long as the job, too short for the optimising compiler.
+_SHORT_EXECUTORS = {
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+}
+
 
 def history_bytes(run_dir: Place) -> int:
     """Size of what a run's folder has to be judged: its history and its event logs."""
@@ -82,6 +87,7 @@ def open_session(
         **_of_driver(scratch, driver_memory or ("1536m" if quick else "4g"), quick=quick),
         **_of_queries(pieces, quick=quick),
         **(_ON_LOOPBACK if is_on_loopback(master) else {}),
+        **(_SHORT_EXECUTORS if quick and not is_local(master) else {}),
         **given,
         "spark.master": master,
         **(conf or {}),
