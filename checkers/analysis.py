@@ -59,6 +59,7 @@ from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
 from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS
 from checkers.verdicts.jobs import collect_families
+from checkers.verdicts.prefixes import stands
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
@@ -324,7 +325,10 @@ def _results(
     left_out = [spec for spec in unwanted if not spec.own]
     found = by_checker(judged.rows)
     unasked = [text for spec in unwanted if (text := found_unasked(spec, found[spec.name])) is not None]
-    reasons = [*run_reasons(info, health), *unasked]
+    early = info.ended_early
+    confirmed = early is not None and stands(early.checker, checks)
+    unshown = [] if early is None or confirmed else [f"{early.said}, which the whole history does not show"]
+    reasons = [*run_reasons(info, health), *unasked, *unshown]
     verdicts = [check.verdict for check in checks]
     if reasons or not coverage.met:
         verdicts.append("unknown")
@@ -346,7 +350,9 @@ def _results(
             evidence.touched.names(),
             [spec.name for spec in left_out],
             info.imported,
+            None if early is None else early.said,
         ),
+        **({} if early is None else {"ended_early": early.as_json(confirmed=confirmed)}),
         "reasons": reasons,
         "checkers": {check.name: run_report.check_json(check) for check in checks}
         | {"coverage": run_report.coverage_json(coverage)},

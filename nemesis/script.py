@@ -148,11 +148,14 @@ class Script:
         self.values: dict[str, int] = {}
         """Value of each record by the name that the script gave it."""
 
-    def run(self, stop: Stop) -> None:
-        """Every step in order. Raises ScriptFailed; faults stay in force until their revert or `heal_all`."""
+    def run(self, stop: Stop, enough: Callable[[], bool] = lambda: False) -> None:
+        """Every step in order. Raises ScriptFailed; faults stay in force until their revert or `heal_all`.
+
+        enough: whether those that are left are left out; a step under way is carried out.
+        """
         for number, (given, step) in enumerate(zip(self._given, self._steps, strict=True)):
-            if stop.is_set():
-                return
+            if stop.is_set() or enough():
+                break
             self._at = number
             began_s = self._clock_s()
             error: str | None = None

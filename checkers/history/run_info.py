@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from checkers.history.early_end import EarlyEnd, early_end_of
 from checkers.history.faults import SKEWS_CLOCK
 from checkers.history.retention import (
     START_WRITTEN_NS,
@@ -57,7 +58,8 @@ class RunInfo:
     the run have; None: all. lines: how many its history has, where the run says so. compacted: whether its topic is.
     tombstones_ms: how long a cleaner leaves tombstones to who is reading. start_written_ns: within how long brokers
     write down that a request raised a log start. imported: whether its history was recorded by another tool, of clients
-    alone. recorded: digests of its history and each node's evidence, where the run has them.
+    alone. recorded: digests of its history and each node's evidence, where the run has them. ended_early: what its load
+    ended by, where that was a finding.
     """
 
     name: str
@@ -89,6 +91,7 @@ class RunInfo:
     start_written_ns: int = START_WRITTEN_NS
     imported: bool = False
     recorded: Mapping[str, str] = field(default_factory=dict)
+    ended_early: EarlyEnd | None = None
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -169,6 +172,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         tombstones_ms=tombstones_kept_ms(brokers, config),
         start_written_ns=start_written_ns(str(system.get("kind", "highwater")), brokers),
         imported=bool(raw.get("imported")),
+        ended_early=early_end_of(raw.get("ended_early")),
         recorded={str(name): str(digest) for name, digest in (raw.get("recorded") or {}).items()},
     )
 

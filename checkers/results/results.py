@@ -191,12 +191,13 @@ def sentence(
     uncompared: Sequence[str] = (),
     left_out: Sequence[str] = (),
     imported: bool = False,
+    ended_early: str | None = None,
 ) -> str:
     """One sentence a reader can act on; lowered requirements, allowed losses and faults left out always stand in it.
 
     uncompared: replicas whose files faults touched, so that no rule compares them. left_out: checkers that the run
     does not ask for; what they would show is not said. imported: the history is another tool's, of clients alone: of
-    replicas and faults it says nothing.
+    replicas and faults it says nothing. ended_early: why the load did not go on to its end.
     """
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
@@ -227,6 +228,8 @@ def sentence(
         back = "" if imported else " back from every replica"
         read_back = "" if READ_BACK & set(left_out) else f"{which} read{back}, "
         text = f"Valid: {seen}, {read_back}{around}"
+    if ended_early is not None:
+        text += f"; {ended_early}"
     allowed = _allowed(checks)
     if allowed:
         text += "; allowed: " + "; ".join(allowed)

@@ -17,7 +17,7 @@ from broker.tools import commands as tools
 from harness.commands import analyze, compare, exchange, explain, nightly, record, serve
 from harness.commands.parser import VERDICT_CODES, Parser, add
 from harness.exchange.operations import ForeignHistoryError
-from harness.plan.plan import Plan
+from harness.plan.plan import ONLINE_S, Plan
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, USAGE, build_report, command_again
 from harness.runs.checkers_process import where_checkers_run
@@ -73,6 +73,19 @@ def parser() -> Parser:
     test.add_argument("--time-limit", type=float, metavar="S", help="seconds of the main phase")
     test.add_argument("--rate", type=float, metavar="R", help="client operations per second, all processes together")
     test.add_argument("--concurrency", type=int, metavar="N", help="client processes in all")
+    test.add_argument(
+        "--online",
+        type=float,
+        nargs="?",
+        const=ONLINE_S,
+        metavar="SECONDS",
+        help="judge what is recorded while the run goes on, every so many seconds (10)",
+    )
+    test.add_argument(
+        "--stop-on-invalid",
+        action="store_true",
+        help="end the load once the run is invalid; judges it while it goes on",
+    )
     test.add_argument("--store", type=Path, default=DEFAULT_STORE, metavar="DIR", help="where runs are kept")
     test.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
     test.add_argument("--no-analysis", action="store_true", help="record only; exit 0 when that worked")
@@ -136,6 +149,8 @@ def _test(options: argparse.Namespace) -> int:
         time_limit_s=options.time_limit,
         rate=options.rate,
         concurrency=options.concurrency,
+        online_s=options.online,
+        stop_on_invalid=options.stop_on_invalid,
     )
     run.check(plan)
     try:

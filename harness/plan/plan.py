@@ -31,6 +31,7 @@ TARGETS = (
 VERDICTS = ("valid", "invalid", "unknown")
 ACKS = {"all": -1, "1": 1, "0": 0}
 SEED_MAX = 2**63 - 1
+ONLINE_S, ONLINE_LEAST_S, ONLINE_MOST_S = 10.0, 1.0, 3600.0
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -177,6 +178,18 @@ class LimitsPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class OnlinePlan:
+    """Judging while the run goes on. every_s: how often at most; stop_on_invalid: a finding ends the main phase."""
+
+    every_s: float = ONLINE_S
+    stop_on_invalid: bool = False
+
+    def given(self) -> dict[str, object]:
+        """As a run file or run.json has it."""
+        return {"every_s": self.every_s, "stop_on_invalid": self.stop_on_invalid}
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A whole run. `seed` is None until it is drawn; `faults` is None for none; at most one of faults and script."""
 
@@ -190,6 +203,8 @@ class Plan:
     script: tuple[ScriptStep, ...] = ()
     checks: ChecksPlan = field(default_factory=ChecksPlan)
     limits: LimitsPlan = field(default_factory=LimitsPlan)
+    online: OnlinePlan | None = None
+    """None: it is judged once it is over."""
     expect: str = "valid"
     """The verdict that a nightly run counts as success: a run file may be there to show that the lab sees a bug."""
     expect_found: tuple[str, ...] = ()
@@ -252,6 +267,8 @@ class Plan:
         time_limit_s: float | None = None,
         rate: float | None = None,
         concurrency: int | None = None,
+        online_s: float | None = None,
+        stop_on_invalid: bool = False,
     ) -> Plan:
         """The plan with command line options applied. Raises PlanError for what the run file could not hold either."""
         plan = self
@@ -280,7 +297,18 @@ class Plan:
             workload = replace(workload, rate=rate)
         if concurrency is not None:
             workload = _with_concurrency(workload, concurrency)
-        return replace(plan, workload=workload)
+        return replace(plan, workload=workload, online=_online(plan.online, online_s, stop_on_invalid))
+
+
+def _online(given: OnlinePlan | None, every_s: float | None, stop_on_invalid: bool) -> OnlinePlan | None:
+    """What the run file says of it, with both options applied: each has the run judged while it goes on."""
+    if every_s is not None and not ONLINE_LEAST_S <= every_s <= ONLINE_MOST_S:
+        least, most = ONLINE_LEAST_S, ONLINE_MOST_S
+        raise PlanError(f"--online: {every_s:g} is not a number from {least:g} to {most:g} (seconds)")
+    if every_s is None and not stop_on_invalid:
+        return given
+    before = given or OnlinePlan()
+    return OnlinePlan(before.every_s if every_s is None else every_s, stop_on_invalid or before.stop_on_invalid)
 
 
 def _with_concurrency(workload: WorkloadPlan, concurrency: int) -> WorkloadPlan:

@@ -16,6 +16,9 @@ from harness.plan.fault_kinds import NO_FAULTS, KnownFault
 from harness.plan.plan import (
     ACKS,
     NODE_KINDS,
+    ONLINE_LEAST_S,
+    ONLINE_MOST_S,
+    ONLINE_S,
     SEED_MAX,
     TARGETS,
     VERDICTS,
@@ -24,6 +27,7 @@ from harness.plan.plan import (
     HostPlan,
     LimitsPlan,
     NodesPlan,
+    OnlinePlan,
     Plan,
     ScriptStep,
     SystemPlan,
@@ -87,6 +91,7 @@ def parse_plan(name: str, text: str, faults: Mapping[str, KnownFault] = NO_FAULT
         script=_script(source, top.tables("script")),
         checks=_checks(top.table("checks")),
         limits=_limits(top.table("limits")),
+        online=_online(top.table("online")) if top.has("online") else None,
         expect=expect,
         expect_found=expect_found,
     )
@@ -316,6 +321,15 @@ def _limits(table: Table) -> LimitsPlan:
     return limits
 
 
+def _online(table: Table) -> OnlinePlan:
+    online = OnlinePlan(
+        every_s=table.number("every_s", ONLINE_S, low=ONLINE_LEAST_S, high=ONLINE_MOST_S),
+        stop_on_invalid=table.flag("stop_on_invalid", default=False),
+    )
+    table.finish()
+    return online
+
+
 def render(plan: Plan) -> str:
     """The plan as a run file: what `store/…/run.toml` holds, every default spelt out."""
     system: dict[str, object] = {"kind": plan.system.kind}
@@ -369,4 +383,6 @@ def render(plan: Plan) -> str:
         section(out, "[[script]]", {"do": step.do, **step.params})
     section(out, "[checks]", plan.checks.given())
     section(out, "[limits]", plan.limits.given())
+    if plan.online is not None:
+        section(out, "[online]", plan.online.given())
     return "\n".join(out) + "\n"

@@ -176,6 +176,15 @@ class Table:
             raise self.error(key, f"{show(value)} is not {expected}")
         return float(value)
 
+    def flag(self, key: str, *, default: bool) -> bool:
+        """true or false."""
+        value = self._take(key, "true or false", False)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.error(key, f"{show(value)} is not true or false")
+        return value
+
     def span(self, key: str, default: tuple[float, float], *, low: float, high: float) -> tuple[float, float]:
         """[from, to], two numbers in [low, high], ascending."""
         value = self._take(key, "", False)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from harness.operations.history import HEAL, MAIN
 from harness.operations.interpreter import Interpreter
 from harness.plan.plan import Plan
+from harness.runs.online import OnlineJudge
 from harness.runs.recording import Recording
 from harness.runs.run_control import Background
 from harness.systems.view import SystemView
@@ -20,10 +21,16 @@ from nemesis.script import Cleared, Script, Sent, Shown, Told
 
 
 class MainPhase:
-    """One run's main phase. `run`, then `heal`; `end` in any case."""
+    """One run's main phase. `run`, then `heal`; `end` in any case. online: who judges it meanwhile, under way."""
 
     def __init__(
-        self, plan: Plan, view: SystemView, workload: Workload, interpreter: Interpreter, recording: Recording
+        self,
+        plan: Plan,
+        view: SystemView,
+        workload: Workload,
+        interpreter: Interpreter,
+        recording: Recording,
+        online: OnlineJudge | None = None,
     ) -> None:
         self._plan = plan
         self._workload = workload
@@ -44,17 +51,35 @@ class MainPhase:
         script_heals = [] if self._script is None else [self._script.heal_all]
         self._healers: list[Callable[[], list[str]]] = [*script_heals, nemesis.heal_all]
         self._healed = False
+        self._online = online
 
     def run(self) -> None:
-        """The load until its time limit, or the script to its end. Raises Aborted, ScriptFailed."""
+        """The load until its time limit, or the script to its end; or until the run is invalid, where the plan has it
+        end by that. Raises Aborted, ScriptFailed.
+        """
         script, abort = self._script, self._recording.abort
         self._recording.begin(MAIN, self._plan.workload.time_limit_s if script is None else None)
         self._nemesis.start()
         if script is not None:
-            script.run(abort)
+            script.run(abort, self._invalid)
             abort.check()
         else:
-            self._interpreter.run(self._workload.generator(), abort)
+            self._interpreter.run(self._workload.generator(), _Either(abort.is_set, self._invalid))
+        if self._online is not None:
+            self._online.end()
+            self._note_end(self._online)
+
+    def _invalid(self) -> bool:
+        """Whether the main phase is to end because the run is invalid already."""
+        wanted = self._plan.online is not None and self._plan.online.stop_on_invalid
+        return wanted and self._online is not None and self._online.found is not None
+
+    def _note_end(self, online: OnlineJudge) -> None:
+        """Say in the record by what the main phase ended, if that was by what was found."""
+        self._recording.attempt("online", online.raise_error)
+        found = online.found
+        if found is not None and self._invalid() and not self._recording.abort.is_set():
+            self._recording.end_early(found, online.so_far.lines)
 
     def heal(self) -> None:
         """End the nemesis and take every fault back. Raises RunFailed when the nemesis failed."""
@@ -77,6 +102,17 @@ class MainPhase:
         if self._recording.abort.is_set() or not self._healed:
             for heal in self._healers:
                 self._recording.attempt("heal", heal)
+
+
+class _Either:
+    """`harness.operations.interpreter.Stop`: set once one of both is."""
+
+    def __init__(self, one: Callable[[], bool], other: Callable[[], bool]) -> None:
+        self._one, self._other = one, other
+
+    def is_set(self) -> bool:
+        """Whether no more operations are to begin."""
+        return self._one() or self._other()
 
 
 class _Sender:

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from harness.operations.history import History
 from harness.plan.plan import Plan
@@ -17,6 +18,7 @@ from harness.runs import run_info
 from harness.runs.console import Console, Stats
 from harness.runs.digests import digests
 from harness.runs.expected_phases import expected_phases
+from harness.runs.online import Found
 from harness.runs.room import lacking_room, said
 from harness.runs.run_control import Abort
 from harness.runs.store import RunStore, StoreError
@@ -34,6 +36,7 @@ class Recording:
         self.abort = abort
         self.no_room = False
         """Whether the run broke off because nothing more can be written."""
+        self._ended_early: dict[str, object] | None = None
         self.stats = Stats(expected_phases(plan, judged=judged))
         self.console = Console(f"highwater {plan.name} seed {plan.seed_drawn}", self.stats)
         origin_ns = time.monotonic_ns()
@@ -70,6 +73,19 @@ class Recording:
         self.abort.check()
         return next(self._processes)
 
+    def end_early(self, found: Found, lines: int) -> None:
+        """Record that the main phase ends because of what was found in the first so many lines."""
+        early: dict[str, Any] = {
+            "checker": found.checker,
+            "found": found.detail,
+            "operations": list(found.operations),
+            "at_ns": round(found.at_s * 1e9),
+            "lines": lines,
+        }
+        self._ended_early = early
+        self._history.harness("ended-early", **early)
+        self.console.say(f"the main phase ends early: {found.checker}: {found.detail}")
+
     def attempt(self, what: str, act: Callable[[], object], name: str | None = None) -> None:
         """Part of ending a run: an error is shown and recorded in a line of f `what`, and the rest goes on; a signal
         does not interrupt it. name: of what was at work, where the line's kind has several.
@@ -94,6 +110,7 @@ class Recording:
             lines = self._history.lines
             changes: dict[str, object] = {"finished": problem is None, "aborted": problem, "lines": lines}
             changes["recorded"] = digests(self.store)
+            changes |= {} if self._ended_early is None else {"ended_early": self._ended_early}
             changes |= {} if trouble is None else {"trouble": trouble}
             self.store.update_run(**changes)
         except Exception as error:

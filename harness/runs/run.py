@@ -26,6 +26,7 @@ from harness.runs.cluster import Cluster, open_cluster
 from harness.runs.early_judge import EarlyJudge
 from harness.runs.judging import Judgement, judge
 from harness.runs.main_phase import MainPhase
+from harness.runs.online import OnlineJudge
 from harness.runs.recording import Recording
 from harness.runs.room import said
 from harness.runs.run_control import Abort, Aborted, Background, RunFailed
@@ -114,11 +115,15 @@ class _Broken(NamedTuple):
 
 def _record(plan: Plan, recording: Recording, healed: Callable[[], None]) -> _Broken:
     """Everything up to the end of the history. Never raises. healed: called before the final phase."""
+    every_s = None if plan.online is None else plan.online.every_s
+    online = None if every_s is None else OnlineJudge(recording.store, every_s, recording.stats.so_far)
     try:
         with recording.abort.released():
             recording.begin(SETUP, plan.limits.setup_s)
+            if online is not None:
+                online.start()
             with open_cluster(plan, recording) as cluster:
-                _test(plan, recording, cluster, healed)
+                _test(plan, recording, cluster, online, healed)
     except Aborted:
         return _Broken(f"aborted by {recording.abort.reason}", SIGNAL)
     except (RunFailed, ScriptFailed) as error:
@@ -127,10 +132,15 @@ def _record(plan: Plan, recording: Recording, healed: Callable[[], None]) -> _Br
     except Exception as error:
         text = f"the run crashed in phase {recording.history.phase}: {type(error).__name__}: {error}"
         return _Broken(recording.noted(error, text), trouble_of(error))
+    finally:
+        if online is not None:
+            online.end()
     return _Broken(None, None)
 
 
-def _test(plan: Plan, recording: Recording, cluster: Cluster, healed: Callable[[], None]) -> None:
+def _test(
+    plan: Plan, recording: Recording, cluster: Cluster, online: OnlineJudge | None, healed: Callable[[], None]
+) -> None:
     """The phases of a run on a cluster that is open."""
     began_s = time.monotonic()
     system, evidence = cluster.system, cluster.evidence
@@ -143,7 +153,7 @@ def _test(plan: Plan, recording: Recording, cluster: Cluster, healed: Callable[[
         except WorkloadFailed as error:
             raise RunFailed(f"setup: {error}") from error
         interpreter = Interpreter(workload.threads, workload.open_client, recording.history)
-        main_phase = MainPhase(plan, system.view(), workload, interpreter, recording)
+        main_phase = MainPhase(plan, system.view(), workload, interpreter, recording, online)
         ends.callback(main_phase.end)
         ends.enter_context(_observed(workload, recording))
         main_phase.run()

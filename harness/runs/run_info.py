@@ -78,6 +78,7 @@ def run_json(
         },
         "checks": plan.checks.given(),
         "limits": plan.limits.given(),
+        "online": None if plan.online is None else plan.online.given(),
         "scripted": bool(plan.script),
         "aborted": None,
         "finished": False,

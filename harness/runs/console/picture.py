@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 OUTCOMES = ("ok", "fail", "info")
+INVALID_SO_FAR = "INVALID so far"
+"""How a verdict so far begins that no line to come can excuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class Picture:
 
     elapsed_s: since the run began; rates: completions per second, by outcome; ok_by_second: of the last whole seconds,
     the newest last; p50_ms, p99_ms: of acknowledged sends, None where there were none of late; coming: the next fault
-    or step, for people; partitions: the worst first; jobs: (done, all) of the analysis.
+    or step, for people; partitions: the worst first; jobs: (done, all) of the analysis; so_far: the verdict
+    while the run goes on, empty where nobody judges it.
     """
 
     phase: Phase
@@ -79,6 +82,7 @@ class Picture:
     last_error: str = ""
     last_error_age_s: float = 0.0
     jobs: tuple[int, int] | None = None
+    so_far: str = ""
 
 
 def worst_first(partitions: Mapping[int, PartitionLine]) -> list[tuple[int, PartitionLine]]:

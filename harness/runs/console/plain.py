@@ -34,6 +34,8 @@ def plain(picture: Picture) -> str:
     parts = [f"{picture.phase.name}{left}", rates]
     if picture.p50_ms is not None and picture.p99_ms is not None:
         parts.append(f"sends p50 {picture.p50_ms:.1f} p99 {picture.p99_ms:.1f} ms")
+    if picture.so_far:
+        parts.append(picture.so_far)
     faults = _faults(picture)
     if faults:
         parts.append(f"faults: {faults}")

@@ -38,6 +38,7 @@ class Stats:
         self._last_error = ""
         self._last_error_s = 0.0
         self._jobs: tuple[int, int] | None = None
+        self._so_far = ""
         self.coming: Callable[[], str] = lambda: ""
         """What the nemesis or the script does next, for people; asked by the thread that shows."""
         self.on_phase: Callable[[Phase, float], None] = lambda _phase, _took_s: None
@@ -77,6 +78,11 @@ class Stats:
         """How far the analysis is."""
         with self._lock:
             self._jobs = (done, of)
+
+    def so_far(self, text: str) -> None:
+        """The verdict so far, for people; empty: none."""
+        with self._lock:
+            self._so_far = text
 
     def on_line(self, line: Mapping[str, object]) -> None:
         """Take in one line of the history (docs/history-format.md): a completion after its invocation."""
@@ -165,6 +171,7 @@ class Stats:
             ok_by_second = self._per_second.series(now_s, "ok")
             faults = [ActiveFault(text, now_s - began_s) for text, began_s in self._faults.values()]
             done, error, error_age_s = self._faults_done, self._last_error, now_s - self._last_error_s
+            so_far = self._so_far
         # What takes long is done where it makes no operation wait.
         took_ns = recent(samples, now_s)
         return Picture(
@@ -183,4 +190,5 @@ class Stats:
             last_error=error,
             last_error_age_s=error_age_s,
             jobs=jobs,
+            so_far=so_far,
         )

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from harness.runs.console.picture import PartitionLine, Phase, Picture
+from harness.runs.console.picture import INVALID_SO_FAR, PartitionLine, Phase, Picture
 from harness.runs.console.plain import jobs_text
 
 _WIDTH_MOST = 119
 _BAR = 24
 _FIXED_LINES = 11
-"""All but those of partitions."""
+"""All but those of partitions, and that of the verdict so far."""
 _RAMP, _ASCII_RAMP = " ▁▂▃▄▅▆▇█", " .:-=+*%#"
 
 
@@ -31,7 +31,8 @@ def render(title: str, picture: Picture, *, width: int = 80, height: int = 24, a
         *_operations(picture),
         _labelled("ok/s", sparkline(picture.ok_by_second, min(60, wide - 11), ascii_only=ascii_only), "green"),
         *_faults(picture),
-        *_partitions(picture, max(1, height - 1 - _FIXED_LINES)),
+        *_so_far(picture),
+        *_partitions(picture, max(1, height - 1 - _FIXED_LINES - bool(picture.so_far))),
         _last_error(picture),
     ]
     for line in lines:
@@ -108,6 +109,13 @@ def _faults(picture: Picture) -> list[Text]:
         _labelled("faults", f"{counts}  {picture.coming}"),
         Text.assemble(" " * 11, (active, "red")),
     ]
+
+
+def _so_far(picture: Picture) -> list[Text]:
+    """No line where nobody judges the run while it goes on."""
+    if not picture.so_far:
+        return []
+    return [_labelled("verdict", picture.so_far, "bold red" if picture.so_far.startswith(INVALID_SO_FAR) else "")]
 
 
 def _partitions(picture: Picture, room: int) -> list[Text]:
