@@ -30,7 +30,9 @@ from checkers.black_box.values import value_checks
 from checkers.black_box.visibility import visibility_checks
 from checkers.coverage.compacted import unfit
 from checkers.coverage.missing_evidence import wanted
+from checkers.history import schema
 from checkers.history.load import History, load_history, span_of
+from checkers.history.responses import by_wire
 from checkers.history.run_info import RunInfo
 from checkers.spark.tables import empty
 from checkers.transactions.reads import read_checks
@@ -40,7 +42,7 @@ from checkers.verdicts.findings import Family
 from checkers.verdicts.jobs import Group, collect_families
 from checkers.verdicts.prefixes import CLOSED, Doubt, may_judge
 from checkers.verdicts.transactions import TRANSACTIONS
-from checkers.verdicts.verdict import Row
+from checkers.verdicts.verdict import WITNESSES, Row
 
 CLOCKS_OFF_MS = 24 * 3600 * 1000
 """How far a broker's clock may be ahead before retention by time deletes what is not old enough by far."""
@@ -128,30 +130,45 @@ def doubts_of(info: RunInfo, history: History, to_ns: int, *, deletions: bool) -
     return frozenset(found)
 
 
-def prefix_rows(history: History, *, transactions: bool) -> list[Row]:
-    """What the families of prefix-closed checkers found, one job after the other."""
+def prefix_rows(history: History, *, transactions: bool, witnesses: int = WITNESSES) -> list[Row]:
+    """What the families of prefix-closed checkers found, one job after the other. witnesses: of each kind, at most."""
     facts = build_facts(history, empty(history.sends.sparkSession, _NO_CHANGES), expiry=None)
-    return collect_families(_groups(facts, transactions=transactions), parallel=1)
+    return collect_families(_groups(facts, transactions=transactions), parallel=1, witnesses=witnesses)
 
 
 def _groups(facts: Facts, *, transactions: bool) -> dict[str, Group]:
     """As `checkers.black_box.families` has them, without those that nothing may be concluded from."""
 
+    none = empty(facts.history.sends.sparkSession, schema.FIGURE)
+
+    def found(*families: Family) -> list[Family]:
+        # A verdict so far needs no figures, which are half of the plans.
+        return [dataclasses.replace(family, figures=none) for family in families]
+
     def by_value() -> list[Family]:
-        families = [value_checks(facts), offset_checks(facts), lost_checks(facts), nonmonotonic_sends(facts)]
-        return [*families, batch_checks(facts)]
+        counting = lost_checks(facts)
+        values, offsets, order = value_checks(facts), offset_checks(facts), nonmonotonic_sends(facts)
+        return [counting, *found(values, offsets, order, batch_checks(facts))]
 
     def by_time() -> list[Family]:
-        return [real_time_checks(facts), visibility_checks(facts), end_checks(facts)]
+        return found(real_time_checks(facts), visibility_checks(facts), end_checks(facts))
 
     def by_poll() -> list[Family]:
-        return [poll_checks(facts), hole_checks(facts), producer_checks(facts)]
+        return found(poll_checks(facts), hole_checks(_wire_polls(facts)), producer_checks(facts))
 
     def of_transactions() -> list[Family]:
-        return [read_checks(facts), stable_checks(facts)]
+        return found(read_checks(facts), stable_checks(facts))
 
     groups: dict[str, Group] = {"values": by_value, "times": by_time, "polls": by_poll}
     return groups | ({"transactions": of_transactions} if transactions else {})
+
+
+def _wire_polls(facts: Facts) -> Facts:
+    """The lab's own polls alone, whose answers say where the log began. A real client's do not: what it passed over, a
+    log start may explain that is told later.
+    """
+    requests = facts.history.requests.where(by_wire())
+    return dataclasses.replace(facts, history=dataclasses.replace(facts.history, requests=requests))
 
 
 def found_by(names: Iterable[str], rows: Sequence[Row]) -> tuple[Found, ...]:

@@ -74,7 +74,7 @@ CLOSED: Mapping[str, Closed] = {
         becomes=("vanished-read", "inconsistent-offset"),
     ),
     "hole": _closed(
-        "one answer passes over offsets without a record; a transaction is known before it has a marker there",
+        "one answer to the lab's own reader passes over offsets; a transaction is known before it has a marker there",
         "deletions",
     ),
     "read-above-hw": _closed("in one leader epoch a watermark never falls, so a lower one told later is too low"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness.plan.fault_kinds import SKEWS_CLOCK, KnownFault
-from harness.plan.plan import FaultsPlan, Plan
+from harness.plan.plan import FaultsPlan, OnlinePlan, Plan
 from harness.plan.run_file import parse_plan as parse_with
 from harness.plan.run_file import render
 from harness.plan.toml_source import PlanError, key_lines
@@ -76,6 +76,14 @@ def test_plan_full_file_keeps_every_value() -> None:
     assert plan.faults == FaultsPlan(("kill", "pause"), ("leader", "n2"), (1.0, 2.5))
     assert plan.checks.given() == {"acknowledged": 10}
     assert plan.limits.drain_s == 5.0
+    assert plan.online is None
+
+
+def test_plan_says_how_often_it_is_judged_while_it_goes_on() -> None:
+    plan = parse_plan("x.toml", 'name = "x"\n[online]\n')
+    assert plan.online == OnlinePlan(every_s=10.0, stop_on_invalid=False)
+    plan = parse_plan("x.toml", 'name = "x"\n[online]\nevery_s = 3\nstop_on_invalid = true\n')
+    assert plan.online == OnlinePlan(every_s=3.0, stop_on_invalid=True)
 
 
 def test_plan_random_mix_has_by_default_what_the_catalogue_has_at_random() -> None:
@@ -173,6 +181,8 @@ WRONG = [
     ('name = "x"\n[[script]]\nbroker = 1', "x.toml:2: script.0.do: missing"),
     ('name = "x"\n[limits]\nsetup_s = 0', "x.toml:3: limits.setup_s: 0 is not a number from 1"),
     ('name = "x"\nlimits = 3', "x.toml:2: limits: 3 is not a table"),
+    ('name = "x"\n[online]\nevery_s = 0.5', "x.toml:3: online.every_s: 0.5 is not a number from 1 to 3600"),
+    ('name = "x"\n[online]\nstop_on_invalid = 1', "x.toml:3: online.stop_on_invalid: 1 is not true or false"),
     ('name = "x"\nseed = = 1', "x.toml:2: not TOML"),
     ('name = "x"\nexpect = "good"', "x.toml:2: expect: 'good' is not one of valid, invalid, unknown"),
 ]
@@ -205,6 +215,24 @@ def test_overrides_concurrency_keeps_a_producer_and_a_consumer(concurrency: int)
 
 
 @pytest.mark.parametrize(
+    ("given", "every_s", "stop", "expected"),
+    [
+        ("", None, False, None),
+        ("", 3.0, False, OnlinePlan(3.0, False)),
+        ("", None, True, OnlinePlan(10.0, True)),
+        ("[online]\nevery_s = 5\n", None, False, OnlinePlan(5.0, False)),
+        ("[online]\nevery_s = 5\n", None, True, OnlinePlan(5.0, True)),
+        ("[online]\nstop_on_invalid = true\n", 3.0, False, OnlinePlan(3.0, True)),
+    ],
+)
+def test_overrides_of_online_judging_add_to_what_the_file_says(
+    given: str, every_s: float | None, stop: bool, expected: OnlinePlan | None
+) -> None:
+    plan = parse_plan("x.toml", f'name = "x"\n{given}')
+    assert plan.with_overrides(online_s=every_s, stop_on_invalid=stop).online == expected
+
+
+@pytest.mark.parametrize(
     ("override", "message"),
     [
         ({"seed": -1}, "--seed: -1"),
@@ -212,6 +240,7 @@ def test_overrides_concurrency_keeps_a_producer_and_a_consumer(concurrency: int)
         ({"time_limit_s": 0.0}, "--time-limit: 0"),
         ({"rate": 0.0}, "--rate: 0"),
         ({"concurrency": 1}, "--concurrency: 1"),
+        ({"online_s": 0.5}, "--online: 0.5 is not a number from 1 to 3600 (seconds)"),
     ],
 )
 def test_overrides_out_of_range_name_the_option(override: dict[str, object], message: str) -> None:

@@ -34,6 +34,11 @@ def test_plain_line_has_rates_latencies_faults_and_the_age_of_the_last_error() -
     ]
 
 
+def test_plain_line_says_the_verdict_so_far_where_there_is_one() -> None:
+    said = "so far: 8,120 acknowledged, nothing found, judged to 31 s"
+    assert plain(Picture(MAIN, so_far=said)) == f"main, 48 s left | 0 ok/s 0 fail/s 0 info/s | {said}"
+
+
 def test_plain_line_leaves_out_what_there_is_not() -> None:
     assert plain(Picture(Phase("setup", 1, 9, None))) == "setup | 0 ok/s 0 fail/s 0 info/s"
 

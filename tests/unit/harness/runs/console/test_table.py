@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -33,7 +34,10 @@ def busy(factor: int, count: int = 4) -> Picture:
     )
 
 
-@pytest.mark.parametrize("picture", [EMPTY, busy(1), busy(30), busy(9, count=500)])
+JUDGED = replace(busy(9, count=500), so_far="INVALID so far: duplicate (3), judged to 31 s " * 9)
+
+
+@pytest.mark.parametrize("picture", [EMPTY, busy(1), busy(30), busy(9, count=500), JUDGED])
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 40), (60, 24), (250, 60)])
 def test_table_is_no_wider_and_no_higher_than_the_terminal(picture: Picture, width: int, height: int) -> None:
     lines = render("highwater demo seed 7", picture, width=width, height=height).plain.split("\n")
@@ -113,3 +117,11 @@ def test_sparkline_has_the_newest_at_the_right_and_shows_whatever_is_not_nothing
     assert sparkline([0, 1, 500, 1000], 6) == "   ▁▄█"
     assert sparkline([5, 5, 5], 2) == "██"
     assert sparkline([0, 0], 3) == "   "
+
+
+def test_table_says_the_verdict_so_far_where_there_is_one() -> None:
+    shown = render("title", replace(busy(1), so_far="INVALID so far: hole (2), judged to 3 s"))
+    assert [line.rstrip() for line in shown.plain.split("\n") if "so far" in line] == [
+        "verdict    INVALID so far: hole (2), judged to 3 s"
+    ]
+    assert "verdict " not in render("title", busy(1)).plain
