@@ -5,6 +5,7 @@ invalid one shows the whole shows too, by the same checker or by what `checkers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from random import Random
 
 import pytest
@@ -26,6 +27,13 @@ UNCLEAN, DELETIONS = frozenset[Doubt]({"unclean"}), frozenset[Doubt]({"deletions
 TRANSACTIONS = frozenset[Doubt]({"transactions"})
 SIZES = [pytest.param(1, id="small"), pytest.param(12, id="large", marks=pytest.mark.nightly)]
 AGE = 30
+NOT_BEFORE_THE_END = {
+    "aborted-read-bad-resent": "the batch might have been sent once more, and taken",
+    "lost-write-bad-committed": "acks=1 counts as no answer",
+    "lost-write-bad-committed-later": "acks=1 counts as no answer",
+    "lost-write-bad-without-offset": "where it must stand is not known, and that nobody reads it a drain shows",
+}
+"""Stored histories whose finding needs more than their lines before the end."""
 
 
 def _every_cut(topic: str, case: Case, doubts: frozenset[Doubt], step: int = 1) -> Iterator[Prefix]:
@@ -46,19 +54,10 @@ def _valid(size: int) -> Iterator[Prefix]:
         yield from _every_cut(f"txn{seed}", Case(model.story.lines), TRANSACTIONS, 7)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_no_prefix_of_a_history_that_keeps_its_promises_is_invalid(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, size: int
-) -> None:
-    prefixes = list(_valid(size))
-    found = found_in(spark, tmp_path_factory.mktemp("valid"), prefixes)
-    assert not {topic: names for topic, names in found.items() if names}
-
-
 def _wrong(size: int) -> Mapping[str, Case]:
     """Random lives with one to three wrong answers; all go on for a while behind those."""
     cases = {}
-    for seed in range(16 * size):
+    for seed in range(12 * size):
         rng = Random(1000 + seed)
         log = random_log(rng, "wrong", seed, steps=rng.randint(30, 90))
         cases[f"wrong{seed}"] = Case(with_wrong_answers(log.story.lines, rng, rng.randint(1, 3)))
@@ -75,27 +74,51 @@ def _doubts(case: Case) -> frozenset[Doubt]:
     return TRANSACTIONS if any("txn" in line for line in case.history) else NOTHING
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_what_a_prefix_shows_the_whole_history_shows(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, size: int
-) -> None:
-    wrong, stored = _wrong(size), _goldens()
-    whole = judge_cases(spark, tmp_path_factory.mktemp("whole"), {**wrong, **stored}, transactions=True)
+@dataclass(frozen=True)
+class Judged:
+    """valid, wrong: prefixes of histories that keep every promise, and that do not. found: by topic of a prefix; whole:
+    what is invalid in a whole history that is wrong.
+    """
+
+    valid: list[Prefix]
+    wrong: list[Prefix]
+    stored: Mapping[str, Case]
+    found: Mapping[str, set[str]]
+    whole: Mapping[str, set[str]]
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def judged(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    """All prefixes in one pass, all whole histories in another."""
+    wrong, stored, valid = _wrong(request.param), _goldens(), list(_valid(request.param))
     prefixes = [one for topic, case in wrong.items() for one in _every_cut(topic, case, NOTHING, 11)]
     prefixes += [one for topic, case in stored.items() for one in _every_cut(topic, case, _doubts(case))]
-    found = found_in(spark, tmp_path_factory.mktemp("prefixes"), prefixes)
-    seen: set[str] = set()
-    revoked = []
-    for prefix in prefixes:
-        topic = prefix.topic.rpartition(".")[0]
-        in_whole = invalid(whole[topic])
-        for name in found[prefix.topic]:
-            if not in_whole & {name, *CLOSED[name].becomes}:
-                revoked.append((prefix.topic, name, in_whole))
-            seen.add(name)
+    found = found_in(spark, tmp_path_factory.mktemp("prefixes"), [*valid, *prefixes])
+    whole = judge_cases(spark, tmp_path_factory.mktemp("whole"), {**wrong, **stored}, transactions=True)
+    return Judged(valid, prefixes, stored, found, {topic: invalid(results) for topic, results in whole.items()})
+
+
+def test_no_prefix_of_a_history_that_keeps_its_promises_is_invalid(judged: Judged) -> None:
+    assert not {one.topic: names for one in judged.valid if (names := judged.found[one.topic])}
+
+
+def test_what_a_prefix_shows_the_whole_history_shows(judged: Judged) -> None:
+    revoked = {
+        (one.topic, name)
+        for one in judged.wrong
+        for name in judged.found[one.topic]
+        if not judged.whole[one.topic.rpartition(".")[0]] & {name, *CLOSED[name].becomes}
+    }
     assert not revoked
-    # Neither would show anything otherwise.
-    assert seen == set(CLOSED)
-    for topic, case in stored.items():
-        if may_judge(topic.partition("-bad")[0], _doubts(case)):
-            assert topic.partition("-bad")[0] in found[f"{topic}.{len(case.history)}"], topic
+
+
+def test_every_checker_that_may_judge_a_prefix_finds_what_it_is_for(judged: Judged) -> None:
+    """Nothing would be shown of one that is silent."""
+    assert {name for one in judged.wrong for name in judged.found[one.topic]} == set(CLOSED)
+    missed = {
+        topic
+        for topic, case in judged.stored.items()
+        if (name := topic.partition("-bad")[0]) not in judged.found[f"{topic}.{len(case.history)}"]
+        if may_judge(name, _doubts(case))
+    }
+    assert missed == set(NOT_BEFORE_THE_END)
