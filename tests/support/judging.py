@@ -118,10 +118,11 @@ def judge_cases(
     interruptions: Sequence[Interruption] = (),
     in_turn: Collection[str] = (),
     imported: bool = False,
+    evidence_of_nodes: bool = True,
 ) -> dict[str, dict[str, CheckResult]]:
     """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers.
     interruptions: of brokers, in run time, of all cases. in_turn: cases that begin when all before them are over.
-    imported: with the rules of histories from elsewhere.
+    imported: with the rules of histories from elsewhere. evidence_of_nodes: with the rules of what nodes held.
     """
     with pyspark_sockets():
         rows = _rows(
@@ -134,6 +135,7 @@ def judge_cases(
             interruptions=interruptions,
             in_turn=in_turn,
             imported=imported,
+            evidence_of_nodes=evidence_of_nodes,
         )
     specs = [spec for spec in ALL if transactions or spec not in (*TRANSACTIONS, *CYCLES)]
     return {topic: _judge_one(topic, case, rows, specs) for topic, case in cases.items()}
@@ -150,6 +152,7 @@ def _rows(
     interruptions: Sequence[Interruption],
     in_turn: Collection[str],
     imported: bool,
+    evidence_of_nodes: bool,
 ) -> list[Row]:
     lines = merged({topic: case.history for topic, case in cases.items()}, in_turn)
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
@@ -176,7 +179,9 @@ def _rows(
         interruptions=interruptions,
         lookups=True,
     )
-    families = {**black_box(facts), **white_box(evidence, tables["events"], interruptions)}
+    families = black_box(facts)
+    if evidence_of_nodes:
+        families |= white_box(evidence, tables["events"], interruptions)
     if imported:
         families |= of_imported(facts)
     if any(_has_members(case) for case in cases.values()):

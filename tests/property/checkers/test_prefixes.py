@@ -94,7 +94,8 @@ def judged(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory
     prefixes = [one for topic, case in wrong.items() for one in _every_cut(topic, case, NOTHING, 11)]
     prefixes += [one for topic, case in stored.items() for one in _every_cut(topic, case, _doubts(case))]
     found = found_in(spark, tmp_path_factory.mktemp("prefixes"), [*valid, *prefixes])
-    whole = judge_cases(spark, tmp_path_factory.mktemp("whole"), {**wrong, **stored}, transactions=True)
+    folder, cases = tmp_path_factory.mktemp("whole"), {**wrong, **stored}
+    whole = judge_cases(spark, folder, cases, transactions=True, evidence_of_nodes=False)
     return Judged(valid, prefixes, stored, found, {topic: invalid(results) for topic, results in whole.items()})
 
 
