@@ -40,7 +40,6 @@ ALLOWED = (
     Allowed(
         "broker/log/config.py", "max_message_bytes", "checked with a topic's other settings; appending reads its text"
     ),
-    Allowed("checkers/history/schema.py", "FIGURE", "the shape that verdicts.findings names"),
     Allowed("checkers/spark/gateway.py", "*convert", "py4j calls it"),
     Allowed("checkers/spark/workers.py", "pythonExec", "pyspark reads it"),
     Allowed("harness/nightly/history.py", "row_factory", "sqlite3 reads it"),

@@ -20,8 +20,6 @@ from pathlib import Path
 from checkers.history.run_info import UnreadableRun, load_run_info
 
 USAGE = 254
-NICENESS = 10
-"""A tenth of what a broker gets, where both want all of a processor: with none at all there would be no verdict."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m checkers.online", description="Judge a run while it goes on.")
     parser.add_argument("run_dir", type=Path, help="folder with run.json and a history.jsonl that grows")
     parser.add_argument("scratch", type=Path, help="an empty folder")
-    parser.add_argument("--niceness", type=int, default=NICENESS, help=f"from 0 to 19, by default {NICENESS}")
+    parser.add_argument("--niceness", type=int, choices=range(20), default=0, metavar="0…19", help="of all it does")
     arguments = parser.parse_args(argv)
     run_dir, scratch = arguments.run_dir.absolute(), arguments.scratch.absolute()
     try:

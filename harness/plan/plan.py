@@ -179,14 +179,17 @@ class LimitsPlan:
 
 @dataclass(frozen=True, slots=True)
 class OnlinePlan:
-    """Judging while the run goes on. every_s: how often at most; stop_on_invalid: a finding ends the main phase."""
+    """Judging while the run goes on. every_s: how often at most; stop_on_invalid: a finding ends the main phase;
+    niceness: of who judges.
+    """
 
     every_s: float = ONLINE_S
     stop_on_invalid: bool = False
+    niceness: int = 10
 
     def given(self) -> dict[str, object]:
         """As a run file or run.json has it."""
-        return {"every_s": self.every_s, "stop_on_invalid": self.stop_on_invalid}
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +311,8 @@ def _online(given: OnlinePlan | None, every_s: float | None, stop_on_invalid: bo
     if every_s is None and not stop_on_invalid:
         return given
     before = given or OnlinePlan()
-    return OnlinePlan(before.every_s if every_s is None else every_s, stop_on_invalid or before.stop_on_invalid)
+    often_s = before.every_s if every_s is None else every_s
+    return replace(before, every_s=often_s, stop_on_invalid=stop_on_invalid or before.stop_on_invalid)
 
 
 def _with_concurrency(workload: WorkloadPlan, concurrency: int) -> WorkloadPlan:

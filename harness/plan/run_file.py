@@ -325,6 +325,7 @@ def _online(table: Table) -> OnlinePlan:
     online = OnlinePlan(
         every_s=table.number("every_s", ONLINE_S, low=ONLINE_LEAST_S, high=ONLINE_MOST_S),
         stop_on_invalid=table.flag("stop_on_invalid", default=False),
+        niceness=table.integer("niceness", 10, low=0, high=19),
     )
     table.finish()
     return online

@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from harness.plan.plan import OnlinePlan
 from harness.runs.console.picture import INVALID_SO_FAR
 from harness.runs.run_control import Background
 from harness.runs.store import RunStore
@@ -81,12 +82,12 @@ def so_far_of(answer: Mapping[str, Any]) -> SoFar:
 class OnlineJudge:
     """Of one run. `start`, then `end`; both by the thread that carries the run out.
 
-    every_s: how often at most a prefix is judged. show: told what to show, from a thread of its own.
+    plan: how often, and how nice. show: told what to show, from a thread of its own.
     """
 
-    def __init__(self, store: RunStore, every_s: float, show: Callable[[str], None]) -> None:
+    def __init__(self, store: RunStore, plan: OnlinePlan, show: Callable[[str], None]) -> None:
         self._store = store
-        self._every_s = every_s
+        self._plan = plan
         self._show = show
         self._so_far = SoFar()
         self._background = Background("online", self._judge)
@@ -118,10 +119,11 @@ class OnlineJudge:
         scratch, log_path = self._store.path / "online", self._store.path / "online.log"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
+        command = [sys.executable, "-m", "checkers.online", "--niceness", str(self._plan.niceness)]
         try:
             with log_path.open("wb") as log:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "checkers.online", str(self._store.path), str(scratch)],
+                    [*command, str(self._store.path), str(scratch)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -141,7 +143,8 @@ class OnlineJudge:
         due_s = time.monotonic()
         while True:
             # A prefix whose time came while another one was judged is left out.
-            due_s += self._every_s * max(1, -(-(time.monotonic() - due_s) // self._every_s))
+            every_s = self._plan.every_s
+            due_s += every_s * max(1, -(-(time.monotonic() - due_s) // every_s))
             if stop.wait(due_s - time.monotonic()):
                 return
             answer = _answer(process, stop)

@@ -115,8 +115,7 @@ class _Broken(NamedTuple):
 
 def _record(plan: Plan, recording: Recording, healed: Callable[[], None]) -> _Broken:
     """Everything up to the end of the history. Never raises. healed: called before the final phase."""
-    every_s = None if plan.online is None else plan.online.every_s
-    online = None if every_s is None else OnlineJudge(recording.store, every_s, recording.stats.so_far)
+    online = None if plan.online is None else OnlineJudge(recording.store, plan.online, recording.stats.so_far)
     try:
         with recording.abort.released():
             recording.begin(SETUP, plan.limits.setup_s)

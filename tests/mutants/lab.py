@@ -31,18 +31,16 @@ LIMIT_S = 420.0
 
 @dataclass(frozen=True, slots=True)
 class LabRun:
-    """What to run. mutant None: the broker as it is. options: further ones of the command."""
+    """What to run. mutant None: the broker as it is."""
 
     file: Path
     seed: int
     mutant: Mutant | None = None
-    options: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         where = self.file.parent.parent.name
-        what = self.mutant.name if self.mutant else "unmutated"
-        return "-".join([what, where, self.file.stem, str(self.seed), *(one.strip("-") for one in self.options)])
+        return f"{self.mutant.name if self.mutant else 'unmutated'}-{where}-{self.file.stem}-{self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ class Lab:
         with self._lock:
             assert not self._closed
             process = subprocess.Popen(
-                [*command, *run.options, "--store", str(folder / "store"), "--no-analysis"],
+                [*command, "--store", str(folder / "store"), "--no-analysis"],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.mutants.lab import Lab, LabRun
@@ -10,12 +12,20 @@ from tests.mutants.patches import mutants
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900), pytest.mark.guarantee("V2")]
 
 LIMIT_S = 240
-ONLINE = ("--online", "2", "--stop-on-invalid", "--time-limit", str(LIMIT_S))
+ONLINE = "[online]\nevery_s = 2\nstop_on_invalid = true\n"
+# Beside another run on two cores a verdict would come too late.
+ONLINE += "niceness = 0\n"
 
 
-def test_run_of_a_mutant_ends_by_what_is_found_in_a_prefix_and_is_invalid_by_the_whole(lab: Lab) -> None:
+def test_run_of_a_mutant_ends_by_what_is_found_in_a_prefix_and_is_invalid_by_the_whole(
+    lab: Lab, tmp_path: Path
+) -> None:
     (mutant,) = (one for one in mutants() if one.name == "duplicate-sequence-accepted")
-    judged = lab.result(LabRun(mutant.run, 1, mutant, ONLINE))
+    text = mutant.run.read_text(encoding="utf-8")
+    assert text.count("time_limit_s = 24.0\n") == 1
+    file = tmp_path / "long.toml"
+    file.write_text(text.replace("time_limit_s = 24.0\n", f"time_limit_s = {LIMIT_S}\n") + ONLINE, encoding="utf-8")
+    judged = lab.result(LabRun(file, 1, mutant))
     early = judged.results["ended_early"]
     assert early["checker"] in {"duplicate", "resend-offset"}
     assert early["confirmed"] is True

@@ -27,9 +27,9 @@ LONG = TEXT.replace("time_limit_s = 1", "time_limit_s = 600")
 
 
 def _judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
-    """A program in the place of `python -m checkers.online RUN_DIR SCRATCH`; does: what it does, in sh."""
+    """A program in the place of `python -m checkers.online --niceness N RUN_DIR SCRATCH`; does: what it does, in sh."""
     program = tmp_path / "judge"
-    program.write_text(f'#!/bin/sh\ntest "$2" = checkers.online -a -d "$4" || exit 9\n{does}\n')
+    program.write_text(f'#!/bin/sh\ntest "$2 $4" = "checkers.online 10" -a -d "$6" || exit 9\n{does}\n')
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
 

@@ -195,12 +195,19 @@ def test_whole_run_in_which_a_checker_that_is_not_asked_for_finds_something_is_n
     polls[-1]["records"][-1]["intact"] = False
     write_history(folder, lines)
     run = json.loads((folder / "run.json").read_text())
+    early = {"checker": "fabricated-value", "found": "not intact", "operations": [3], "at_ns": 2 * 10**9, "lines": 9}
+    said = "ended early, by what fabricated-value had found at 2.0 s, operation 3"
+    run["ended_early"] = early
     for asked, verdict in ((["duplicate"], "unknown"), (["duplicate", "fabricated-value"], "invalid")):
         (folder / "run.json").write_text(json.dumps({**run, "checkers": asked, "lines": len(lines)}))
         results = _judge(spark, folder)
         assert results["verdict"] == verdict, results["sentence"]
         unasked = [text for text in results["reasons"] if "which this run does not ask for, found 1" in text]
         assert bool(unasked) == (verdict == "unknown"), results["reasons"]
+        # What ended it early was no verdict: the whole history has to show it.
+        assert results["ended_early"] == {**early, "confirmed": verdict == "invalid"}
+        assert said in results["sentence"]
+        assert (f"{said}, which the whole history does not show" in results["reasons"]) == (verdict == "unknown")
 
 
 def _last_stop(lines: list[dict[str, Any]]) -> dict[str, Any]:

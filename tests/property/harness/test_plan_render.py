@@ -73,7 +73,7 @@ def plans(draw: st.DrawFn) -> Plan:
         faults=None if scripted else draw(st.none() | faults),
         script=tuple(draw(st.lists(steps, max_size=3))) if scripted else (),
         checks=ChecksPlan(acknowledged=draw(st.none() | st.integers(0, 100))),
-        online=draw(st.none() | st.builds(OnlinePlan, st.floats(1, 3600), st.booleans())),
+        online=draw(st.none() | st.builds(OnlinePlan, st.floats(1, 3600), st.booleans(), st.integers(0, 19))),
         limits=LimitsPlan(drain_s=draw(st.floats(1, 100))),
         expect=draw(st.sampled_from(["valid", "invalid", "unknown"])),
     )

@@ -176,6 +176,16 @@ def test_run_send_keeps_the_values_of_names_and_records_the_step() -> None:
     assert json.loads(str(lines.lines[0]["result_json"]))["values"] == [100, 101]
 
 
+def test_run_leaves_out_the_steps_behind_the_one_after_which_it_is_enough() -> None:
+    sends = Sends()
+    steps = [step("send", names=["m1"]), step("send", names=["m2"], partition=1), step("send", names=["m3"])]
+    run, lines = script(steps, FakeView(), sends=sends)
+    run.run(Time(), lambda: len(sends.asked) == 2)
+    assert [partition for partition, *_ in sends.asked] == [0, 1]
+    assert [line["f"] for line in lines.lines] == ["step", "step"]
+    assert run.coming() == ""
+
+
 def test_run_poll_is_repeated_until_it_has_what_it_is_to_find() -> None:
     early, whole = Shown("ok", (100,), 1, 1, None), Shown("ok", (100, 101, None), 3, 3, None)
     reads = Reads([Shown("fail", (), 0, -1, "NOT_LEADER_OR_FOLLOWER"), early, whole])

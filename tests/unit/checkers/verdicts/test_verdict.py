@@ -200,6 +200,11 @@ def test_sentence_names_the_nodes_whose_files_no_rule_compared() -> None:
     assert text.endswith("; not compared, because faults damaged them: files of n1, n3.")
 
 
+def test_sentence_says_why_the_load_ended_early() -> None:
+    said = "ended early, by what duplicate had found at 12.3 s, operation 19"
+    assert sentence("valid", [], [], CoverageResult(True), [], ended_early=said).endswith(f"; {said}.")
+
+
 def test_finding_of_a_checker_that_nobody_asked_for_is_named() -> None:
     assert found_unasked(LOST, [*SEEN, FOUND]) == (
         "lost-write, which this run does not ask for, found 3: value 17 is gone"

@@ -82,8 +82,8 @@ def test_plan_full_file_keeps_every_value() -> None:
 def test_plan_says_how_often_it_is_judged_while_it_goes_on() -> None:
     plan = parse_plan("x.toml", 'name = "x"\n[online]\n')
     assert plan.online == OnlinePlan(every_s=10.0, stop_on_invalid=False)
-    plan = parse_plan("x.toml", 'name = "x"\n[online]\nevery_s = 3\nstop_on_invalid = true\n')
-    assert plan.online == OnlinePlan(every_s=3.0, stop_on_invalid=True)
+    plan = parse_plan("x.toml", 'name = "x"\n[online]\nevery_s = 3\nstop_on_invalid = true\nniceness = 5\n')
+    assert plan.online == OnlinePlan(every_s=3.0, stop_on_invalid=True, niceness=5)
 
 
 def test_plan_random_mix_has_by_default_what_the_catalogue_has_at_random() -> None:
@@ -182,6 +182,7 @@ WRONG = [
     ('name = "x"\n[limits]\nsetup_s = 0', "x.toml:3: limits.setup_s: 0 is not a number from 1"),
     ('name = "x"\nlimits = 3', "x.toml:2: limits: 3 is not a table"),
     ('name = "x"\n[online]\nevery_s = 0.5', "x.toml:3: online.every_s: 0.5 is not a number from 1 to 3600"),
+    ('name = "x"\n[online]\nniceness = 20', "x.toml:3: online.niceness: 20 is not a whole number from 0 to 19"),
     ('name = "x"\n[online]\nstop_on_invalid = 1', "x.toml:3: online.stop_on_invalid: 1 is not true or false"),
     ('name = "x"\nseed = = 1', "x.toml:2: not TOML"),
     ('name = "x"\nexpect = "good"', "x.toml:2: expect: 'good' is not one of valid, invalid, unknown"),
@@ -222,7 +223,7 @@ def test_overrides_concurrency_keeps_a_producer_and_a_consumer(concurrency: int)
         ("", None, True, OnlinePlan(10.0, True)),
         ("[online]\nevery_s = 5\n", None, False, OnlinePlan(5.0, False)),
         ("[online]\nevery_s = 5\n", None, True, OnlinePlan(5.0, True)),
-        ("[online]\nstop_on_invalid = true\n", 3.0, False, OnlinePlan(3.0, True)),
+        ("[online]\nstop_on_invalid = true\nniceness = 0\n", 3.0, False, OnlinePlan(3.0, True, 0)),
     ],
 )
 def test_overrides_of_online_judging_add_to_what_the_file_says(
