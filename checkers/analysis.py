@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from checkers.admin.families import administration
 from checkers.allowances.allowances import excuse_unclean, reason_for
 from checkers.allowances.expiry import expiry_of
 from checkers.applications.families import applications
@@ -57,7 +58,7 @@ from checkers.spark.places import Place, Stored, is_file, lines_with
 from checkers.spark.session import history_bytes, open_session, start_java
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS
+from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.prefixes import stands
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
@@ -267,6 +268,8 @@ def _rows(
         families |= applications(facts)
     if any(wanted(spec, evidence.info) for spec in COMPACTION):
         families |= compaction(facts, evidence.info.tombstones_ms)
+    if any(wanted(spec, evidence.info) for spec in ADMIN):
+        families |= administration(history, faults, one_server=len(evidence.info.zookeepers) == 1)
     progress.rest(len(families) + _AFTER_FAMILIES)
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
     # Figures stay: how much was acknowledged is one.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from checkers.groups.facts import GroupFacts, latest
+from checkers.groups.facts import GroupFacts
+from checkers.spark.latest import latest
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
-from checkers.spark.tables import kept, one_piece
+from checkers.spark.latest import latest
+from checkers.spark.tables import kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +72,6 @@ def build_group_facts(history: History) -> GroupFacts:
         *when, F.col("asked.group").alias("group"), F.col("answered.member").alias("member")
     )
     return GroupFacts(history, kept(commits), kept(fetches), kept(joins), kept(syncs), beats, ids)
-
-
-def latest(keys: list[str], facts: DataFrame, readers: DataFrame, fact: Column, at: str, name: str) -> DataFrame:
-    """readers with `name`: the greatest `fact` of the facts of their keys that were complete before the time `at`.
-
-    facts: rows with `complete_ns`. One sort by key and time; a fact that is complete at that very time is not before.
-    """
-    order = Window.partitionBy(*keys).orderBy("_at", "_is_fact").rowsBetween(Window.unboundedPreceding, 0)
-    told = facts.select(*keys, F.col("complete_ns").alias("_at"), F.lit(1).alias("_is_fact"), fact.alias("_fact"))
-    asking = readers.withColumn("_at", F.col(at)).withColumn("_is_fact", F.lit(0))
-    return (
-        asking.unionByName(told, allowMissingColumns=True)
-        .transform(one_piece)
-        .withColumn(name, F.max("_fact").over(order))
-        .where(F.col("_is_fact") == 0)
-        .drop("_at", "_is_fact", "_fact")
-    )
 
 
 def with_proof(facts: GroupFacts, readers: DataFrame) -> DataFrame:

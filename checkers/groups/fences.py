@@ -11,7 +11,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.groups.facts import GroupFacts, latest
+from checkers.groups.facts import GroupFacts
+from checkers.spark.latest import latest
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 FENCED = "fenced-commit"

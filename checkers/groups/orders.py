@@ -15,9 +15,8 @@ of which it is not known who answered. A search that takes too long is unknown.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 import checkers.search
 from checkers.groups.facts import GroupFacts
@@ -25,24 +24,12 @@ from checkers.search.keys import search_register
 from checkers.search.register import READ, WRITE
 from checkers.spark.tables import kept, one_piece
 from checkers.spark.workers import in_workers
-from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
+from checkers.verdicts.findings import Family, figures
+from checkers.verdicts.searched import FOUND, operation, order_findings
 
 ORDER = "offset-not-linearizable"
 _NONE_YET = -1
 """What a fetch returns where nothing is committed."""
-
-_FOUND = T.StructType(
-    [
-        T.StructField("verdict", T.StringType()),
-        T.StructField("completed", T.LongType()),
-        T.StructField("blocking", T.LongType()),
-        T.StructField("states", T.ArrayType(T.LongType())),
-        T.StructField("before", T.ArrayType(T.LongType())),
-        T.StructField("from_ns", T.LongType()),
-        T.StructField("to_ns", T.LongType()),
-    ]
-)
-"""`checkers.search.keys.Found`."""
 
 
 def order_checks(facts: GroupFacts, reads: DataFrame) -> Family:
@@ -66,7 +53,12 @@ def _searched(facts: GroupFacts, reads: DataFrame) -> DataFrame:
     writes = facts.commits.where(F.col("outcome").isin("ok", "info")).select(
         "group",
         "p",
-        _operation(WRITE, complete_ns=F.when(acked, F.col("complete_ns")), session=F.when(acked, F.col("node"))),
+        operation(
+            WRITE,
+            F.col("committed"),
+            complete_ns=F.when(acked, F.col("complete_ns")),
+            session=F.when(acked, F.col("node")),
+        ),
         F.col("node").isNull().alias("unknown_node"),
         F.lit(0).alias("is_fetch"),
         F.lit(0).alias("is_shown"),
@@ -75,12 +67,7 @@ def _searched(facts: GroupFacts, reads: DataFrame) -> DataFrame:
     fetches = judged.select(
         "group",
         "p",
-        _operation(
-            READ,
-            complete_ns=F.col("complete_ns"),
-            session=F.col("node"),
-            since_ns=F.coalesce("proven_ns", F.lit(0)),
-        ),
+        operation(READ, F.col("committed"), session=F.col("node"), since_ns=F.coalesce("proven_ns", F.lit(0))),
         F.lit(False).alias("unknown_node"),
         F.lit(1).alias("is_fetch"),
         (F.col("committed") >= 0).cast("int").alias("is_shown"),
@@ -97,74 +84,19 @@ def _searched(facts: GroupFacts, reads: DataFrame) -> DataFrame:
         )
         .where(~F.col("unknown_node") & (F.col("fetches") > 0))
     )
-    search = in_workers(search_register, checkers.search, _FOUND)
+    search = in_workers(search_register, checkers.search, FOUND)
     return kept(registers.withColumn("found", search("operations", F.lit(_NONE_YET))))
 
 
-def _operation(f: str, *, complete_ns: Column, session: Column, since_ns: Column | None = None) -> Column:
-    """The fields of `checkers.search.operations.Operation`."""
-    return F.struct(
-        F.col("op").alias("index"),
-        F.lit(f).alias("f"),
-        F.col("committed").alias("value"),
-        F.col("invoke_ns").alias("invoke_ns"),
-        complete_ns.cast("bigint").alias("complete_ns"),
-        session.cast("string").alias("session"),
-        (F.lit(None) if since_ns is None else since_ns).cast("bigint").alias("since_ns"),
-    ).alias("operation")
-
-
 def _findings(searched: DataFrame) -> DataFrame:
-    found = F.col("found")
-    blocking = F.element_at(F.filter("operations", lambda one: one["index"] == found["blocking"]), 1)
-    rows = searched.where(found["verdict"] != "linearizable").select(
-        "group", "p", "found", F.size("operations").alias("size"), blocking.alias("blocking")
+    return order_findings(
+        ORDER,
+        searched,
+        "group {g}: {n} returned {v} as the committed offset of {p}, which no order explains: what {k} commits and "
+        "fetches before it did leaves {s}",
+        "group {g}: of {m} commits and fetches of {p} the first {k} have an order; whether all have one was not found "
+        "out in the time that a search has",
+        shown={"g": F.col("group"), "p": F.col("p")},
+        state={_NONE_YET: "none"},
+        offsets=True,
     )
-    ops = [F.get("found.before", F.lit(0)), F.get("found.before", F.lit(1)), F.col("found.blocking")]
-    said = {
-        "g": F.col("group"),
-        "p": F.col("p"),
-        "k": F.col("found.completed"),
-        "s": F.array_join(F.transform("found.states", _offset), " or "),
-        "v": _offset(F.col("blocking.value")),
-        "n": F.col("blocking.session"),
-        "m": F.col("size"),
-    }
-    return apply_rules(
-        rows,
-        [
-            Rule(
-                ORDER,
-                F.col("found.verdict") == "not-linearizable",
-                text(
-                    "group {g}: {n} returned {v} as the committed offset of {p}, which no order explains: what {k} "
-                    "commits and fetches before it did leaves {s}",
-                    **said,
-                ),
-                name="order",
-                offset=F.col("blocking.value"),
-                ops=ops,
-                from_ns=F.col("found.from_ns"),
-                to_ns=F.col("found.to_ns"),
-            ),
-            Rule(
-                ORDER,
-                F.col("found.verdict") == "out-of-budget",
-                text(
-                    "group {g}: of {m} commits and fetches of {p} the first {k} have an order; whether all have one "
-                    "was not found out in the time that a search has",
-                    **said,
-                ),
-                name="order",
-                kind="unknown",
-                offset=F.col("blocking.value"),
-                ops=ops,
-                from_ns=F.col("found.from_ns"),
-                to_ns=F.col("found.to_ns"),
-            ),
-        ],
-    )
-
-
-def _offset(offset: Column) -> Column:
-    return F.when(offset < 0, F.lit("none")).otherwise(offset.cast("string"))

@@ -12,7 +12,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.groups.facts import GroupFacts, known, latest, with_proof
+from checkers.groups.facts import GroupFacts, known, with_proof
+from checkers.spark.latest import latest
 from checkers.spark.tables import kept
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.groups.facts import GroupFacts, latest
+from checkers.groups.facts import GroupFacts
+from checkers.spark.latest import latest
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 STATIC = "static-member"

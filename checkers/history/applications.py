@@ -1,4 +1,4 @@
-"""What applications and their coordinators did: the tables `coordination` and `processed` of a history."""
+"""What applications, coordinators and administrators did: the tables `coordination` and `processed` of a history."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ COORDINATION = (
     *("init_producer", "add_partitions", "add_offsets", "txn_offsets", "end_txn"),
     *("join", "sync", "heartbeat", "leave", "commit_offsets", "fetch_offsets"),
     *("assign", "revoke", "lost"),
+    *("alter_config", "describe_config", "create_partitions", "count_partitions"),
 )
 """Operations that are rows of `coordination`."""
 
@@ -20,6 +21,7 @@ def coordination_table(operations: DataFrame) -> DataFrame:
         "f",
         "process",
         "phase",
+        "topic",
         "node",
         "reader",
         "consumer",

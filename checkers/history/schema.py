@@ -89,6 +89,10 @@ HISTORY_LINE = _struct(
     ("offsets", T.ArrayType(OFFSET)),
     # applications
     ("promise", _TEXT),
+    # administration
+    ("config", _TEXT),
+    ("setting", _LONG),
+    ("count", _LONG),
     # nemesis
     ("fault", _TEXT),
     ("fault_id", _LONG),

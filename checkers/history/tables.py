@@ -3,8 +3,8 @@
 Decides what an operation is: an invocation joined to its completion, `info` when it has none. Judges nothing. Grains:
 ops one row per client operation; sends one per value; requests one per read, with or without a response, *an empty poll
 has its row*; polls one per record returned; deletions one per delete_records; coordination one per operation of a
-producer's, transaction's or group's coordinator; processed one per value that an application processed; marks one per
-nemesis or harness line.
+producer's, transaction's or group's coordinator, or of an administrator; processed one per value that an application
+processed; marks one per nemesis or harness line.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from checkers.history import schema
 ASKED = (
     *("transactional_id", "txn", "producer_id", "producer_epoch", "sequence", "resends", "sources", "commit"),
     *("group", "member", "instance", "generation", "protocol", "rebalance", "partitions", "offsets"),
-    *("session_ms", "rebalance_ms"),
+    *("session_ms", "rebalance_ms", "config", "setting", "count"),
 )
-ANSWERED = ("producer_id", "producer_epoch", "member", "generation", "leader", "protocol", "partitions", "offsets")
+ANSWERED = (
+    *("producer_id", "producer_epoch", "member", "generation", "leader", "protocol", "partitions", "offsets"),
+    *("setting", "count"),
+)
 """Fields of an invocation, and of its completion, that stand in the structs `asked` and `answered`."""
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from checkers.search.counts import GROW, Growing
 from checkers.search.linearization import search
-from checkers.search.operations import Operation
+from checkers.search.operations import Operation, Outcome
 from checkers.search.places import places
 from checkers.search.register import WRITE, Register, needed
 
@@ -29,14 +30,26 @@ def search_register(rows: Iterable[Sequence[Any]], initial: int, budget: int = B
     """Of one register. Rows in any order."""
     operations = needed([Operation(*row) for row in rows])
     outcome = search(Register(initial), operations, budget)
+    return _found(operations, outcome, WRITE, [int(state) for state in outcome.states])
+
+
+def search_count(rows: Iterable[Sequence[Any]], begins_at: int, budget: int = BUDGET) -> Found:
+    """Of one number that grows (`counts`), from begins_at on. Rows in any order."""
+    operations = [Operation(*row) for row in rows]
+    outcome = search(Growing(begins_at), operations, budget)
+    return _found(operations, outcome, GROW, list(dict.fromkeys(now for _, now in outcome.states)))
+
+
+def _found(operations: Sequence[Operation], outcome: Outcome, write: str, states: Sequence[int]) -> Found:
+    """write: name of the operations that change the state."""
     by_index = {op.index: op for op in operations}
-    writes = [index for index in outcome.order if by_index[index].f == WRITE]
+    writes = [index for index in outcome.order if by_index[index].f == write]
     ends = [by_index[outcome.blocking].complete_ns] if outcome.blocking is not None else []
     return (
         outcome.verdict,
         outcome.completed,
         outcome.blocking,
-        [int(state) for state in outcome.states[:_STATES_SHOWN]],
+        list(states[:_STATES_SHOWN]),
         list(dict.fromkeys([*writes[-1:], *outcome.order[-1:]])),
         min((op.invoke_ns for op in operations), default=0),
         max((end for end in ends if end is not None), default=0),

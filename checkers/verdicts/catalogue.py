@@ -322,6 +322,34 @@ COMPACTION = (
     own("old-value", "An older value of a key came back", _CLEANED),
 )
 
+ADMIN = (
+    own(
+        "config-not-linearizable",
+        "Changes and descriptions of a topic's setting have no order that explains them",
+        {
+            "changes": "no change of a setting was acknowledged",
+            "settings_described": "no setting that a topic had was described",
+        },
+        of_run=True,
+    ),
+    own(
+        "partitions-went-back",
+        "A broker counted fewer partitions than it, or the controller, had told",
+        {
+            "counts_judged": "no broker counted partitions that it had counted before",
+            "final_counts": "no partitions were counted in the final drain, after a growth",
+        },
+        of_run=True,
+    ),
+    own(
+        "partitions-not-linearizable",
+        "Growths and counts of a topic's partitions have no order that explains them",
+        {"growths": "no growth was acknowledged", "counts_searched": "no partitions were counted"},
+        of_run=True,
+    ),
+)
+"""Of workloads that change settings of topics, and numbers of partitions."""
+
 ALL = (
     *BLACK_BOX,
     *DRAINS,
@@ -335,5 +363,6 @@ ALL = (
     *GROUPS,
     *APPLICATIONS,
     *COMPACTION,
+    *ADMIN,
 )
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -15,7 +15,8 @@ class Spec:
     """name: as in results.json. needs: figure → what its absence means. sources: evidence it rests on.
 
     none: figure → what is said of it; a run in which it is not 0 is not valid. own: judges operations that some
-    workloads alone have, or files that some systems alone leave; a run of another leaves nothing out.
+    workloads alone have, or files that some systems alone leave; a run of another leaves nothing out. of_run: needs are
+    of the run as a whole, not of each partition of its topic.
     """
 
     name: str
@@ -26,8 +27,9 @@ class Spec:
     linearizability: bool = False
     none: Mapping[str, str] = field(default_factory=dict)
     own: bool = False
+    of_run: bool = False
 
 
-def own(name: str, title: str, needs: Mapping[str, str]) -> Spec:
+def own(name: str, title: str, needs: Mapping[str, str], *, of_run: bool = False) -> Spec:
     """A black-box checker of operations that some workloads alone have."""
-    return Spec(name, title, "black-box", needs, own=True)
+    return Spec(name, title, "black-box", needs, own=True, of_run=of_run)

@@ -171,6 +171,8 @@ def _unwanted(spec: Spec, figures: Sequence[Row]) -> list[str]:
 def _needs(spec: Spec, figures: Sequence[Row], partitions: Sequence[str]) -> list[str]:
     seen: Mapping[tuple[str, str | None], float] = {(row.detail, row.p): row.figure for row in figures}
     missing: list[str] = []
+    if spec.of_run:
+        return [why for name, why in spec.needs.items() if not any(row.figure for row in figures if row.detail == name)]
     for name, why in spec.needs.items():
         without = [p for p in partitions if seen.get((name, p), 0) < 1]
         if without:

@@ -70,6 +70,7 @@ WORKLOADS = Extensions(
         "groups": "harness.workloads.groups.workload:Groups",
         "wide": "harness.workloads.wide.workload:Wide",
         "compaction": "harness.workloads.compaction.workload:Compaction",
+        "admin": "harness.workloads.admin.workload:Administrators",
         "real-clients": "harness.workloads.real_clients.workload:RealClients",
     },
 )

@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tests.golden.admin import ADMIN, MORE_ADMIN
 from tests.golden.applications import APPLICATIONS, MORE_APPLICATIONS
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
 from tests.golden.compaction import COMPACTION, MORE_COMPACTION
@@ -33,7 +34,7 @@ PRODUCERS_FROM, STARTS_FROM = 1000, 2000
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *STARTS, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION)
+    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *STARTS, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION, *ADMIN)
     main = [(anomaly, case) for anomaly in every for case in CASES]
     return [
         *main,
@@ -45,12 +46,13 @@ def names() -> list[tuple[str, str]]:
         *MORE_CYCLES,
         *MORE_COMPACTION,
         *MORE_APPLICATIONS,
+        *MORE_ADMIN,
     ]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
     """(anomaly, case name, case), all in topics `<anomaly>-<case>` and on brokers of their own."""
-    for anomaly, tellers in {**BLACK_BOX, **GROUPS, **APPLICATIONS, **COMPACTION}.items():
+    for anomaly, tellers in {**BLACK_BOX, **GROUPS, **APPLICATIONS, **COMPACTION, **ADMIN}.items():
         for name, tell in zip(CASES, tellers, strict=True):
             story = Story(f"{anomaly}-{name}")
             tell(story)
@@ -62,7 +64,8 @@ def build() -> Iterator[tuple[str, str, Case]]:
             case = case_of(plain_life(f"{anomaly}-{name}", 10 * number))
             change(case)
             yield anomaly, name, case
-    for (anomaly, name), tell in {**MORE_BLACK_BOX, **MORE_GROUPS, **MORE_COMPACTION, **MORE_APPLICATIONS}.items():
+    more = {**MORE_BLACK_BOX, **MORE_GROUPS, **MORE_COMPACTION, **MORE_APPLICATIONS, **MORE_ADMIN}
+    for (anomaly, name), tell in more.items():
         story = Story(f"{anomaly}-{name}")
         tell(story)
         yield anomaly, name, Case(story.lines)

@@ -11,6 +11,7 @@ from checkers.history.retention import Expiry
 from checkers.verdicts.catalogue import ALL
 from checkers.verdicts.verdict import CheckResult
 from tests.golden import make
+from tests.golden.admin import ADMIN
 from tests.golden.applications import APPLICATIONS
 from tests.golden.black import BLACK_BOX
 from tests.golden.black_deletions import INTERRUPTIONS
@@ -142,7 +143,7 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
     result = judged[f"{anomaly}-bad"][anomaly]
     assert result.witnesses
     assert all(witness.detail for witness in result.witnesses)
-    if anomaly in {*BLACK_BOX, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION}:
+    if anomaly in {*BLACK_BOX, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION, *ADMIN}:
         assert all(witness.ops for witness in result.witnesses)
 
 
@@ -191,7 +192,7 @@ def test_golden_cycles_are_counted(judged: Judged, anomaly: str, case: str) -> N
 
 
 def test_golden_histories_cover_every_checker() -> None:
-    every = (BLACK_BOX, GROUPS, WHITE_BOX, STARTS, TRANSACTIONS, CYCLES, APPLICATIONS, COMPACTION)
+    every = (BLACK_BOX, GROUPS, WHITE_BOX, STARTS, TRANSACTIONS, CYCLES, APPLICATIONS, COMPACTION, ADMIN)
     assert {spec.name for spec in ALL} == {name for kind in every for name in kind}
 
 

@@ -34,6 +34,7 @@ RESULTS = HERE / "measured.jsonl"
 PAGE = ROOT / "docs" / "detection.md"
 SEEDS = 5
 MIX_OF_WORKLOAD = {
+    "admin": "admin",
     "append-poll": "demo",
     "compaction": "compaction",
     "groups": "groups",

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from checkers.admin.families import administration
 from checkers.allowances.allowances import excuse_unclean
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
@@ -24,12 +25,12 @@ from checkers.evidence.timeline import build_evidence
 from checkers.evidence.znodes import znode_tables
 from checkers.groups.families import of_groups
 from checkers.history import schema
-from checkers.history.faults import Interruption
+from checkers.history.faults import Interruption, faults_of
 from checkers.history.load import load_history
 from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, LOOKUPS
+from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, LOOKUPS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.spec import Spec
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
@@ -192,13 +193,16 @@ def _rows(
         families |= applications(facts)
     if any(_has_keys(case) for case in cases.values()):
         families |= compaction(facts, info.tombstones_ms)
+    if any(_has_administrators(case) for case in cases.values()):
+        faults = faults_of([{"error": None, **line} for line in lines if line["kind"] == "nemesis"])
+        families |= administration(history, faults, one_server=True)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 
 def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec]) -> dict[str, CheckResult]:
     partitions = [f"{topic}-{number}" for number in range(case.partitions)]
     # What is found on the topic that processors write to counts, too.
-    places = {*partitions, *(f"{topic}{OUT}-{number}" for number in range(case.partitions))}
+    places = {topic, *partitions, *(f"{topic}{OUT}-{number}" for number in range(case.partitions))}
     nodes = {event["node"] for event in case.tables.get("events", ())}
     mine = [
         row for row in rows if row.p in places or (row.p is None and any(f"{node}," in row.detail for node in nodes))
@@ -206,6 +210,7 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
     judged = [spec for spec in specs if spec not in GROUPS or _has_members(case)]
     judged = [spec for spec in judged if spec not in APPLICATIONS or _has_application(case)]
     judged = [spec for spec in judged if spec not in COMPACTION or _has_keys(case)]
+    judged = [spec for spec in judged if spec not in ADMIN or _has_administrators(case)]
     judged = [spec for spec in judged if spec not in DELETIONS or _has_deletions(case)]
     judged = [spec for spec in judged if spec not in LOOKUPS or _has_lookups(case)]
     judged = [spec for spec in judged if not (_has_keys(case) and spec.name in UNFIT)]
@@ -221,6 +226,11 @@ def _has_members(case: Case) -> bool:
 def _has_application(case: Case) -> bool:
     """Whether an application of a real client processes anything in it."""
     return any(line.get("f") == "process" for line in case.history)
+
+
+def _has_administrators(case: Case) -> bool:
+    """Whether anybody counts partitions in it."""
+    return any(line.get("f") == "count_partitions" for line in case.history)
 
 
 def _has_deletions(case: Case) -> bool:
