@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 
 from broker.core.admin.stored import CHANGES_KEPT, StoredConfig, StoredTopic
-from broker.core.controller.cluster_state import Topic
+from broker.core.controller.cluster_state import StoreUnavailable, Topic
 from broker.model.ids import BrokerId
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.client import WriteRefused, ZkClient
@@ -38,11 +38,11 @@ class ZkAdminStore:
         )
 
     def write_topic(self, read: StoredTopic, topic: Topic) -> bool:
-        """Write the topic if its znode is unchanged since `read`; False where it is not."""
+        """Write the topic if its znode is unchanged since `read`; False where it is not. Raises StoreUnavailable."""
         try:
             self._client.set(paths.topic(topic.name), topic_codecs.encode_topic(topic, read.data), read.version)
-        except WriteRefused:
-            return False
+        except WriteRefused as refused:
+            return _changed_meanwhile(refused)
         return True
 
     def being_deleted(self, name: str) -> bool:
@@ -60,7 +60,7 @@ class ZkAdminStore:
         return StoredConfig(entity, codecs.decode_config(node.data, path), node.data, node.version)
 
     def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
-        """False where the settings have changed meanwhile, or their topic is gone."""
+        """False where the settings have changed meanwhile, or their topic is gone. Raises StoreUnavailable."""
         path = paths.entity_config(read.entity)
         text = codecs.encode_config(config, read.data)
         operations: list[Operation] = []
@@ -74,8 +74,8 @@ class ZkAdminStore:
         operations.append(CreateSequence(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(read.entity)))
         try:
             self._client.multi(operations)
-        except WriteRefused:
-            return False
+        except WriteRefused as refused:
+            return _changed_meanwhile(refused)
         self._forget_old_changes()
         return True
 
@@ -101,3 +101,12 @@ class ZkAdminStore:
                 _log.error("settings are ignored: %s", error)
                 found.append({})
         return found[0], found[1]
+
+
+def _changed_meanwhile(refused: WriteRefused) -> bool:
+    """False: what was read has changed, and nothing was written. Who reads and writes again upon that would have a
+    change take effect twice that was made, and overwritten, before its lost response was looked for.
+    """
+    if refused.overtaken:
+        raise StoreUnavailable(f"{refused}: whether it was written, before somebody else wrote there, is not known")
+    return False

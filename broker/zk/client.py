@@ -40,14 +40,21 @@ _PIPELINE = 256
 
 
 class WriteRefused(Exception):
-    """A condition of a write failed: index of the operation in its multi, and which of the three reasons."""
+    """A condition of a write failed: index of the operation in its multi, and which of the three reasons. overtaken: a
+    response was lost, and somebody wrote there since; so the write may have been carried out, and overwritten.
+    """
 
-    def __init__(self, operation: Operation, index: int, reason: str) -> None:
+    def __init__(self, operation: Operation, index: int, reason: str, *, overtaken: bool = False) -> None:
         super().__init__(f"{type(operation).__name__} {operation.path}: {reason}")
         self.operation = operation
         self.index = index
+        self.overtaken = overtaken
         self.reason = reason
         """no-node, node-exists, bad-version, not-empty"""
+
+    def after_a_loss(self) -> WriteRefused:
+        """The same of a write whose first response was lost."""
+        return WriteRefused(self.operation, self.index, self.reason, overtaken=True)
 
 
 class SessionExpired(StoreUnavailable):
@@ -190,7 +197,7 @@ class ZkClient(ZkSession):
                         if attempt and isinstance(outcome, WriteRefused):
                             # Perhaps by what an earlier attempt wrote: the server that was read back from lagged
                             # behind.
-                            results[index] = self._read_back(multis[index]) or outcome
+                            results[index] = self._read_back(multis[index]) or outcome.after_a_loss()
                     except ConnectionLoss:
                         lost.append(index)
                     except SessionExpiredError:
@@ -219,7 +226,7 @@ class ZkClient(ZkSession):
                 return None
             case Landed.OVERTAKEN:
                 index = next(i for i, operation in enumerate(operations) if not isinstance(operation, Check))
-                return WriteRefused(operations[index], index, "bad-version")
+                return WriteRefused(operations[index], index, "bad-version", overtaken=True)
 
     def create(self, path: str, data: bytes, ephemeral: bool = False) -> None:
         """Raises WriteRefused (node-exists, no-node). After a lost response this session's own znode is no refusal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from kazoo.exceptions import ConnectionLoss, UnimplementedError
 
 from benchmarks.ports import free_port
 from broker.core.controller.cluster_state import StoreUnavailable
+from broker.zk.admin_store import ZkAdminStore
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.multi_read import MultiRead
-from broker.zk.operations import Check, Create, Delete, SetData
-from broker.zk.registration import end_session
+from broker.zk.operations import Check, Create, Delete, Operation, SetData
+from broker.zk.registration import end_session, prepare
 from broker.zk.session import SessionEvent
 from broker.zk.session_file import RecordedSession
 from tests.support.proxy import Proxy
@@ -156,6 +157,28 @@ def test_set_whose_response_is_lost_happens_once(proxy: Proxy, proxied: ZkClient
     node = proxied.get("/a")
     assert node is not None
     assert node.version == 1
+
+
+def test_change_that_may_have_been_made_and_overwritten_is_not_made_again(
+    proxy: Proxy, proxied: ZkClient, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(proxied)
+    mine, other = ZkAdminStore(proxied), ZkAdminStore(connect())
+    entity, key = "brokers/<default>", "min.insync.replicas"
+    assert mine.write_config(mine.read_config(entity), {key: "0"})
+    read, read_back = mine.read_config(entity), proxied._read_back
+
+    def overtaken(operations: Sequence[Operation]) -> object:
+        assert other.write_config(other.read_config(entity), {key: "2"})
+        return read_back(operations)
+
+    monkeypatch.setattr(proxied, "_read_back", overtaken)
+    proxy.lose_after = lambda chunk: b'"1"' in chunk
+    # Told that it was refused, who asked for it would read "2", and set "1" once more.
+    with pytest.raises(StoreUnavailable, match="whether it was written"):
+        mine.write_config(read, {key: "1"})
+    assert proxy.lose_after is None
+    assert other.read_config(entity).config == {key: "2"}
 
 
 def test_multi_whose_response_is_lost_reports_versions(proxy: Proxy, proxied: ZkClient) -> None:
