@@ -24,6 +24,7 @@ from checkers.allowances.expiry import expiry_of
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box, of_imported
+from checkers.black_box.followers import of_followers
 from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
@@ -58,7 +59,7 @@ from checkers.spark.places import Place, Stored, is_file, lines_with
 from checkers.spark.session import history_bytes, open_session, start_java
 from checkers.spark.tables import read_table
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, BY_NAME, COMPACTION, GROUPS
+from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.prefixes import stands
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
@@ -270,6 +271,8 @@ def _rows(
         families |= compaction(facts, evidence.info.tombstones_ms)
     if any(wanted(spec, evidence.info) for spec in ADMIN):
         families |= administration(history, faults, one_server=len(evidence.info.zookeepers) == 1)
+    if any(wanted(spec, evidence.info) for spec in FOLLOWERS):
+        families |= of_followers(history, faults)
     progress.rest(len(families) + _AFTER_FAMILIES)
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
     # Figures stay: how much was acknowledged is one.

@@ -12,15 +12,15 @@ Source: kafka.server.ConfigHelper, ZkConfigRepository, ZkAdminManager.createPart
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.faults import Fault
 from checkers.history.load import History
+from checkers.history.processes import ends_of, life
 from checkers.spark.tables import kept
 
 SETUP, DRAIN = "setup", "drain"
@@ -58,7 +58,7 @@ def build_admin_facts(history: History, faults: Iterable[Fault], *, one_server: 
         "invoke_ns",
         "complete_ns",
     ]
-    ends = [(node, _began_ns(fault)) for fault in faults if _ends_processes(fault) for node in fault.targets]
+    ends = ends_of(faults)
     config, ok = F.col("asked.config").alias("config"), F.col("outcome") == "ok"
 
     def of(f: str) -> DataFrame:
@@ -67,33 +67,7 @@ def build_admin_facts(history: History, faults: Iterable[Fault], *, one_server: 
     return AdminFacts(
         of("alter_config").select(*when, config, F.col("asked.setting").alias("setting")),
         of("describe_config").where(ok).select(*when, config, F.col("answered.setting").alias("setting")),
-        kept(of("create_partitions").select(*when, F.col("asked.count").alias("count"), _life(ends))),
-        kept(of("count_partitions").where(ok).select(*when, F.col("answered.count").alias("count"), _life(ends))),
+        kept(of("create_partitions").select(*when, F.col("asked.count").alias("count"), life(ends))),
+        kept(of("count_partitions").where(ok).select(*when, F.col("answered.count").alias("count"), life(ends))),
         one_server,
     )
-
-
-def _ends_processes(fault: Fault) -> bool:
-    """A fault that does not say what it does may do anything."""
-    return fault.stops_process or not fault.effects
-
-
-def _began_ns(fault: Fault) -> int:
-    return fault.start_ns if fault.began_ns is None else fault.began_ns
-
-
-def _life(ends: Sequence[tuple[str, int]]) -> Column:
-    """Equal for two answers only if one process gave both. Null where the node had one end between question and answer,
-    or is not known. Brokers are restarted between phases, too.
-    """
-
-    def ended_by(at: Column) -> Column:
-        counted = [
-            F.when((F.col("node") == node) & (F.lit(began_ns) <= at), F.lit(1)).otherwise(F.lit(0))
-            for node, began_ns in ends
-        ]
-        return reduce(Column.__add__, counted, F.lit(0))
-
-    asked, answered = ended_by(F.col("invoke_ns")), ended_by(F.col("complete_ns"))
-    life = F.concat_ws("/", "node", "phase", asked.cast("string"))
-    return F.when((asked == answered) & F.col("node").isNotNull(), life).alias("life")

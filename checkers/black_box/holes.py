@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.black_box.jumps import jumps, told_starts
-from checkers.history.responses import by_wire, imported, is_poll
+from checkers.history.responses import by_lab, imported, is_poll
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
@@ -22,7 +22,7 @@ HOLE = "hole"
 
 def hole_checks(facts: Facts) -> Family:
     answered = facts.history.requests.where(F.col("outcome") == "ok")
-    wire = by_wire()
+    wire = by_lab()
     # A wire reader's answer names the start that it found; a real client's does not.
     start = F.when(wire, F.col("log_start")).otherwise(F.col("told_start"))
     begins = F.greatest("position", F.least(start, F.coalesce("first_offset", "next_position")))

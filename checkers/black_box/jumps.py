@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
 from checkers.history.load import History
-from checkers.history.responses import by_wire, is_poll, response_log_start
+from checkers.history.responses import by_lab, is_poll, response_log_start
 from checkers.history.retention import Expiry
 
 
@@ -29,7 +29,7 @@ def jumps(history: History) -> DataFrame:
     """One row per jump inside a poll of a real client that may have been to the log's start: (p, op, since, log_start,
     complete_ns, inner). It passed over the offsets from `since` to below `log_start`; inner: after a record.
     """
-    polls = history.requests.where(is_poll() & ~by_wire() & (F.col("outcome") == "ok") & (F.col("returned") > 0))
+    polls = history.requests.where(is_poll() & ~by_lab() & (F.col("outcome") == "ok") & (F.col("returned") > 0))
     gappy = polls.where(F.col("in_range") < F.col("next_position") - F.col("position"))
     order = Window.partitionBy("op").orderBy("offset")
     after = F.lag("offset").over(order) + 1

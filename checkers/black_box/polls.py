@@ -20,7 +20,7 @@ from checkers.black_box.facts import Facts, known_epoch, seen_in
 from checkers.black_box.jumps import gone_by_then
 from checkers.black_box.offsets import VANISHED
 from checkers.evidence.unclean_elections import span
-from checkers.history.responses import by_wire
+from checkers.history.responses import by_lab
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -205,7 +205,7 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
             "invoke_ns",
             "complete_ns",
             "consumer",
-            by_wire().alias("wire"),
+            by_lab().alias("wire"),
             known_epoch(F.col("leader_epoch")).alias("missed_in"),
             F.explode(F.sequence(F.col("rank_position"), F.col("rank_next") - 1)).alias("rank"),
         )

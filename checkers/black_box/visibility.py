@@ -4,15 +4,20 @@ Input grain: one row per wire poll or list_offsets with a response. A row proves
 offset o, or had a HW or an end beyond it, and the response to a request that was sent after it had HW <= o in e. Within
 an epoch the HW never falls, so o had been shown above it. The HW of the same response does not bound what that response
 shows: it may be older than the read.
+
+A follower that reads for a consumer (KIP-392) lags, and may know of more than a new leader's watermark has reached, by
+the leader before. But a record of epoch e is committed in e by e's leader alone: what a follower returned of e in e
+counts as shown. Its own watermark bounds nothing.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.history.responses import (
+    by_follower,
     by_wire,
     carried_end,
     requests_latest,
@@ -39,7 +44,8 @@ def visibility_checks(facts: Facts) -> Family:
         F.when(latest & (F.col("isolation") == 0), end_offset).otherwise(response_watermark()).alias("hw"),
         F.when(latest, end_offset).otherwise(carried_end()).alias("data_end"),
     ).where(F.col("epoch") >= 0)
-    shown = responses.where(F.col("shown_end").isNotNull()).select(
+    showing = responses.select("p", "epoch", "op", "complete_ns", "shown_end").unionByName(_by_followers(facts))
+    shown = showing.where(F.col("shown_end").isNotNull()).select(
         "p",
         "epoch",
         F.col("complete_ns").alias("at_ns"),
@@ -104,3 +110,9 @@ def visibility_checks(facts: Facts) -> Family:
             },
         ),
     )
+
+
+def _by_followers(facts: Facts) -> DataFrame:
+    """(p, epoch, op, complete_ns, shown_end): what followers returned of the leader epoch that they were in."""
+    own = facts.history.polls.where(by_follower() & (F.col("epoch") == F.col("leader_epoch")) & (F.col("epoch") >= 0))
+    return own.groupBy("p", "epoch", "op", "complete_ns").agg((F.max("offset") + 1).alias("shown_end"))

@@ -93,6 +93,10 @@ def build_evidence(
     )
 
 
+FOLLOWER_FETCH = "follower-fetch"
+"""`kind` of a line `visible` of a follower that reads for a consumer (KIP-392)."""
+
+
 def build_timeline(events: DataFrame) -> DataFrame:
     """Lines about one partition, with `was_*`: what was in force just before the line, in the same incarnation.
 

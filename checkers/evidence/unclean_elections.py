@@ -51,7 +51,9 @@ def unclean_of(
     if not rows:
         return NONE
     mine = F.col("p").isin(*{row.p for row in rows})
-    acts = F.col("e").isin("ack", "visible") | (F.col("e").isin("append", "hw") & (F.col("role") == "leader"))
+    # A follower that reads for a consumer does not act as leader.
+    shows = (F.col("e") == "visible") & (F.col("kind") != "follower-fetch")
+    acts = (F.col("e") == "ack") | shows | (F.col("e").isin("append", "hw") & (F.col("role") == "leader"))
     acted = timeline.where(acts & mine).groupBy("p", "le").agg(F.max("t_ns").alias("t_ns")).collect()
     led = states.where(mine & (F.col("leader") >= 0)).select("p", "leader", "leader_epoch").distinct().collect()
     whole_logs = whole()

@@ -17,6 +17,16 @@ def by_wire() -> Column:
     return F.coalesce("reader", F.lit("wire")) == "wire"
 
 
+def by_follower() -> Column:
+    """Asked of a follower (KIP-392) by a client of the lab's own: what it says of ends is its own, and lags."""
+    return F.col("reader") == "follower"
+
+
+def by_lab() -> Column:
+    """Asked by a client of the lab's own, of whichever replica: it never jumps by itself, and says what it was told."""
+    return F.coalesce("reader", F.lit("wire")).isin("wire", "follower")
+
+
 def imported() -> Column:
     """Whether the row is of a history from elsewhere: how far its polls reached was worked out of their records."""
     return F.coalesce("reader", F.lit("wire")) == "imported"

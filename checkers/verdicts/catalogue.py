@@ -322,6 +322,18 @@ COMPACTION = (
     own("old-value", "An older value of a key came back", _CLEANED),
 )
 
+FOLLOWERS = (
+    own(
+        "follower-went-back",
+        "A follower's watermark fell in one leader epoch",
+        {
+            "answers_with_records": "no follower returned a record",
+            "answers_judged": "no follower answered twice in one leader epoch",
+        },
+    ),
+)
+"""Of workloads whose consumers read from followers."""
+
 ADMIN = (
     own(
         "config-not-linearizable",
@@ -364,5 +376,6 @@ ALL = (
     *APPLICATIONS,
     *COMPACTION,
     *ADMIN,
+    *FOLLOWERS,
 )
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.timeline import Evidence
-from checkers.history.responses import is_poll, requests_latest, response_epoch, shown_end
+from checkers.evidence.timeline import FOLLOWER_FETCH, Evidence
+from checkers.history.responses import by_follower, is_poll, requests_latest, response_epoch, shown_end
 from checkers.verdicts.findings import Family, Kind, Rule, apply_rules, figures, text, union
 from checkers.verdicts.verdict import ONE_LINE
 
@@ -42,6 +42,7 @@ def watermark_rules(evidence: Evidence) -> Family:
                 apply_rules(timeline, rules),
                 apply_rules(answers, [_ack(least), _acks_as_asked()]),
                 _shown_to_clients(evidence),
+                _shown_by_followers(evidence),
             ]
         ),
         union(
@@ -222,16 +223,18 @@ def _ack(least: int) -> Rule:
 
 
 def _shown() -> Rule:
+    """A follower that reads for a consumer goes by its own watermark, whoever taught it."""
+    own = F.when(F.col("kind") == FOLLOWER_FETCH, F.col("was_hw")).otherwise(_own_hw())
     return line_rule(
         SHOWN_COMMITTED,
-        (F.col("e") == "visible") & ((F.col("upto") > F.col("hw")) | F.coalesce(F.col("hw") > _own_hw(), F.lit(True))),
+        (F.col("e") == "visible") & ((F.col("upto") > F.col("hw")) | F.coalesce(F.col("hw") > own, F.lit(True))),
         text(
             "{k} showed everything below {u} with high watermark {h} (its last logged one in epoch {le}: {o})",
             k=F.col("kind"),
             u=F.col("upto"),
             h=F.col("hw"),
             le=F.col("le"),
-            o=_own_hw(),
+            o=own,
         ),
         F.col("upto") - 1,
         alone=F.col("upto") > F.col("hw"),
@@ -302,6 +305,42 @@ def _shown_to_clients(evidence: Evidence) -> DataFrame:
                     h=F.col("leader_hw"),
                 ),
                 kind=F.when(F.col("leader_hw").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
+                offset=F.col("last_offset"),
+                ops=[F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            )
+        ],
+    )
+
+
+def _shown_by_followers(evidence: Evidence) -> DataFrame:
+    """What a follower showed lies below the highest watermark that this very broker ever logged for the partition, of
+    responses that completed before its log was copied.
+    """
+    copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
+    own = evidence.timeline.where(F.col("hw").isNotNull() & (F.col("e") != "visible"))
+    judged = (
+        evidence.history.requests.where((F.col("outcome") == "ok") & by_follower() & (shown_end() > 0))
+        .select("p", "op", "node", (shown_end() - 1).alias("last_offset"), "invoke_ns", "complete_ns")
+        .join(F.broadcast(copied), on="node", how="inner")
+        .where(F.col("complete_ns") < F.col("copied_ns"))
+        .join(F.broadcast(own.groupBy("p", "node").agg(F.max("hw").alias("own_hw"))), on=["p", "node"], how="left")
+    )
+    return apply_rules(
+        judged,
+        [
+            Rule(
+                SHOWN_COMMITTED,
+                F.coalesce(F.col("last_offset") >= F.col("own_hw"), F.lit(True)),
+                text(
+                    "{n}, a follower of {p}, showed offset {o}; the highest watermark that it ever logged is {h}",
+                    n=F.col("node"),
+                    p=F.col("p"),
+                    o=F.col("last_offset"),
+                    h=F.col("own_hw"),
+                ),
+                kind=F.when(F.col("own_hw").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
                 offset=F.col("last_offset"),
                 ops=[F.col("op")],
                 from_ns=F.col("invoke_ns"),

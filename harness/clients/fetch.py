@@ -49,12 +49,17 @@ def fetch_one(
     max_wait_ms: int,
     max_bytes: int,
     deadline_ns: int,
+    rack: str = "",
 ) -> Polled:
-    """One Fetch request, without a fetch session. Raises ClientError when there is no response that can be read."""
+    """One Fetch request, without a fetch session. rack: of the consumer, where it may be read for by a follower.
+
+    Raises ClientError when there is no response that can be read.
+    """
     request = fetch.FetchRequest(
         max_wait_ms=max_wait_ms,
         max_bytes=max_bytes,
         isolation_level=isolation,
+        rack_id=rack,
         partitions=[
             fetch.FetchPartition(
                 topic,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.golden import black_deletions as deletions
 from tests.golden import black_drain as drain
 from tests.golden import black_ends as ends
+from tests.golden import black_followers as followers
 from tests.golden import black_lookups as lookups
 from tests.golden import black_polls as polls
 from tests.golden import black_producers as producers
@@ -46,6 +47,7 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "int-nonmonotonic-send": (wholes.batch_ok, wholes.batch_reversed, records.nothing_read),
     "torn-batch": (wholes.batch_ok, wholes.batch_torn, records.nothing_read),
     "hole": (wholes.hole_ok, wholes.hole_bad, polls.no_polls),
+    "follower-went-back": (followers.back_ok, followers.back_bad, followers.back_unknown),
 }
 MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("producer-order", "bad-no-predecessor"): producers.no_predecessor,
@@ -138,4 +140,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("unseen", "bad-no-offset-unread"): wholes.no_offset_told_and_unread,
     ("final-drain", "bad-two-leaderships"): drain.drain_in_two_leaderships,
     ("final-drain", "bad-two-consumers"): drain.drain_by_two_consumers,
+    ("read-above-hw", "ok-follower"): followers.shown_ok,
+    ("read-above-hw", "bad-follower"): followers.shown_bad,
+    ("lost-write", "bad-follower"): followers.passed_over,
 }

@@ -62,6 +62,7 @@ COMPANY: dict[str, set[str]] = {
     # Where it was, nothing is.
     "lost-write/bad": {"hole"},
     "lost-write/bad-passed-over": {"hole"},
+    "lost-write/bad-follower": {"hole"},
     "lost-write/bad-committed-later": {"hole"},
     "vanished-read/bad": {"hole"},
     "int-poll-skip/bad": {"hole"},

@@ -146,6 +146,9 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("log-matching", "bad-lacking"): logs.hole_in_log,
     ("ack-committed", "bad-called-another"): watermarks.early_ack_called_another,
     ("ack-committed", "bad-acks"): watermarks.ack_called_another,
+    ("shown-below-hw", "ok-follower"): watermarks.follower_read,
+    ("shown-below-hw", "bad-follower"): watermarks.follower_read_above,
+    ("shown-below-hw", "bad-follower-told"): watermarks.follower_told_above,
 }
 
 STARTS: dict[str, tuple[Change, Change, Change]] = {

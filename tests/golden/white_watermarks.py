@@ -87,17 +87,42 @@ def end_told_too_high(case: Case) -> None:
 
 def _empty_poll(case: Case, above: int) -> None:
     """An empty answer at the end of the log tells a watermark `above` the highest that the leader logged."""
-    hw = last_event(case, e="hw", role="leader")
+    _poll_at(case, last_event(case, e="hw", role="leader"), above, "wire")
+
+
+def _poll_at(case: Case, hw: dict[str, Any], above: int, reader: str) -> None:
+    """An empty answer of the broker that logged the watermark `hw`, by then, tells one `above` that."""
     topic, number = hw["p"].rsplit("-", 1)
     asked = {"type": "invoke", "process": 70_000, "kind": "client", "f": "poll", "phase": "main"}
     asked |= {"topic": topic, "partition": int(number), "node": hw["node"]}
     index, at_ns, told = len(case.history), hw["m"], hw["hw"] + above
-    how = {"position": hw["hw"], "leader_epoch": hw["le"], "isolation": 0, "reader": "wire", "consumer": "e"}
+    how = {"position": hw["hw"], "leader_epoch": hw["le"], "isolation": 0, "reader": reader, "consumer": "e"}
     answer = {"next_position": hw["hw"], "hw": told, "lso": told, "log_start": 0, "records": []}
     case.history += [
         {"index": index, "time_ns": at_ns, **asked, **how},
         {"index": index + 1, "time_ns": at_ns + 1, **asked, "type": "ok", "invoke": index, **answer},
     ]
+
+
+def _follower_reads(case: Case, by_line: int, by_answer: int) -> None:
+    """A follower shows a consumer what is below its last watermark, and so much more, by its line and its answer."""
+    hw = last_event(case, e="hw", role="follower")
+    shown = hw["hw"] + by_line
+    line = {"e": "visible", "p": hw["p"], "le": hw["le"], "kind": "follower-fetch", "upto": shown, "hw": shown}
+    put_after(case, hw, line)
+    _poll_at(case, hw, by_answer, "follower")
+
+
+def follower_read(case: Case) -> None:
+    _follower_reads(case, 0, 0)
+
+
+def follower_read_above(case: Case) -> None:
+    _follower_reads(case, 1, 0)
+
+
+def follower_told_above(case: Case) -> None:
+    _follower_reads(case, 0, 1)
 
 
 def watermark_told_too_high(case: Case) -> None:

@@ -107,7 +107,7 @@ class Story:
         listed = list(records)
         after = next_position if next_position is not None else (listed[-1][0] + 1 if listed else position)
         mark = after if hw is None else hw
-        sent_epoch = epoch if reader == "wire" else -1
+        sent_epoch = epoch if reader in ("wire", "follower") else -1
         if reader == "confluent":
             fields.setdefault("client_position", position)
         op = self.invoke(

@@ -18,6 +18,7 @@ from checkers.allowances.allowances import excuse_unclean
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box, of_imported
+from checkers.black_box.followers import of_followers
 from checkers.compaction.families import compaction
 from checkers.coverage.compacted import UNFIT
 from checkers.coverage.queries import leader_changes
@@ -30,7 +31,7 @@ from checkers.history.load import load_history
 from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, COMPACTION, DELETIONS, GROUPS, LOOKUPS
+from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, COMPACTION, DELETIONS, FOLLOWERS, GROUPS, LOOKUPS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.spec import Spec
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
@@ -193,9 +194,11 @@ def _rows(
         families |= applications(facts)
     if any(_has_keys(case) for case in cases.values()):
         families |= compaction(facts, info.tombstones_ms)
+    faults = faults_of([{"error": None, **line} for line in lines if line["kind"] == "nemesis"])
     if any(_has_administrators(case) for case in cases.values()):
-        faults = faults_of([{"error": None, **line} for line in lines if line["kind"] == "nemesis"])
         families |= administration(history, faults, one_server=True)
+    if any(_has_followers(case) for case in cases.values()):
+        families |= of_followers(history, faults)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 
@@ -211,6 +214,7 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
     judged = [spec for spec in judged if spec not in APPLICATIONS or _has_application(case)]
     judged = [spec for spec in judged if spec not in COMPACTION or _has_keys(case)]
     judged = [spec for spec in judged if spec not in ADMIN or _has_administrators(case)]
+    judged = [spec for spec in judged if spec not in FOLLOWERS or _has_followers(case)]
     judged = [spec for spec in judged if spec not in DELETIONS or _has_deletions(case)]
     judged = [spec for spec in judged if spec not in LOOKUPS or _has_lookups(case)]
     judged = [spec for spec in judged if not (_has_keys(case) and spec.name in UNFIT)]
@@ -226,6 +230,11 @@ def _has_members(case: Case) -> bool:
 def _has_application(case: Case) -> bool:
     """Whether an application of a real client processes anything in it."""
     return any(line.get("f") == "process" for line in case.history)
+
+
+def _has_followers(case: Case) -> bool:
+    """Whether a consumer reads from followers in it."""
+    return any(line.get("reader") == "follower" for line in case.history)
 
 
 def _has_administrators(case: Case) -> bool:

@@ -5,6 +5,7 @@ Source: ReplicaManager.readFromLog, DelayedFetch.tryComplete.
 
 from __future__ import annotations
 
+from broker.core.replication.leader import Leader
 from broker.model.ids import Offset
 from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.runtime.event_log import EventLog
@@ -109,7 +110,7 @@ class ResponseReader:
             "visible",
             p=replica.name,
             le=replica.partition.leader_epoch,
-            kind="fetch",
+            kind="fetch" if isinstance(replica.partition.role, Leader) else "follower-fetch",
             upto=upto,
             hw=replica.high_watermark,
         )

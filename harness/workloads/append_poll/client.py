@@ -77,7 +77,9 @@ class Shared:
 
 
 @dataclass(slots=True)
-class _Target:
+class Target:
+    """Where a request is to go, or why it cannot."""
+
     connection: Connection | None
     error: str | None
 
@@ -100,7 +102,7 @@ class AppendPollClient:
         self._positions: dict[int, int] = {}
         self._start = self._rng.choices(("resume", "latest", "earliest"), (5, 3, 2))[0]
         self._isolation = 1 if self._rng.random() < settings.read_committed else 0
-        self._target = _Target(None, outcomes.NO_LEADER)
+        self._target = Target(None, outcomes.NO_LEADER)
 
     def resolve(self, op: Op) -> Invocation:
         """Find the leader and connect to it; an error makes the operation fail before anything was sent."""
@@ -111,10 +113,10 @@ class AppendPollClient:
         topic = self._settings.cluster.topic
         return Invocation(self.process, op.f, self._phase(), topic, op.partition, node, self._fields(op, epoch))
 
-    def _connect(self, leader: Leader | None) -> _Target:
+    def _connect(self, leader: Leader | None) -> Target:
         if leader is None:
-            return _Target(None, outcomes.NO_LEADER)
-        return _Target(*self.connect_to(leader.broker_id))
+            return Target(None, outcomes.NO_LEADER)
+        return Target(*self.connect_to(leader.broker_id))
 
     def connect_to(self, broker_id: int) -> tuple[Connection | None, str | None]:
         """This process's connection to a broker, or why there is none."""

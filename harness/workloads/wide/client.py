@@ -10,22 +10,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 
 from harness.clients.connection import Connection
 from harness.clients.deletions import delete_records
+from harness.clients.fetch import fetch_one
 from harness.clients.fetch_session import FetchSession, Wanted
 from harness.clients.requests import batch_of, produce_several
 from harness.operations.generator import Op
 from harness.operations.interpreter import OpRecorder
 from harness.operations.op import Completion, Invocation
 from harness.workloads.append_poll import completions
-from harness.workloads.append_poll.client import POLL_BYTES, AppendPollClient, ProcessSettings, Shared
+from harness.workloads.append_poll.client import POLL_BYTES, AppendPollClient, ProcessSettings, Shared, Target
 from harness.workloads.wide.generators import BEYOND, LOOKUP, Sending
 
 LOOK_BACK_S = 40.0
 """How far back a lookup looks at most."""
 WAIT_MS = 100
+RACK = "near"
+"""Of consumers that read from followers: a follower reads for who names one."""
+ANOTHER_FOLLOWER = 0.05
+"""How often such a consumer goes to another follower, of its polls."""
 DELETED_AT_MOST = 0.5
 """Of what lies between a log's start and its high watermark, as they were seen last."""
 FAR_BEYOND = 1_000_000_000
@@ -45,15 +51,20 @@ class WideClient(AppendPollClient):
         record: OpRecorder,
         next_process: Callable[[], int],
         sessions: float,
+        follower_reads: float = 0.0,
     ) -> None:
         """record: where further operations of a request go. next_process: a process number that nobody has used.
-        sessions: share of processes that poll in fetch sessions.
+        sessions: share of processes that poll in fetch sessions; follower_reads: that poll followers, without sessions.
         """
         super().__init__(process, thread, settings, shared, phase)
         self._record = record
         self._next_process = next_process
         self._draw = Random(settings.seed * 1_000_081 + process)
         self._sessions: dict[int, FetchSession] | None = {} if self._draw.random() < sessions else None
+        self._followers: dict[int, int] | None = None
+        """Partition → the broker that this process reads it from; None: from the leader."""
+        if follower_reads and self._draw.random() < follower_reads:
+            self._followers, self._sessions = {}, None
         self._beside: dict[int, int] = {}
         """Partition → the process under whose number further operations on it are recorded."""
         self._company: list[Invocation] = []
@@ -69,6 +80,8 @@ class WideClient(AppendPollClient):
         if leader is None or op.sentinel:
             return invocation
         self._broker_id = leader.broker_id
+        if op.f == "poll" and self._followers is not None:
+            return self._of_follower(invocation, leader.broker_id)
         if op.f == "send" and isinstance(op.detail, Sending):
             for partition, values in op.detail.further:
                 self._take_along(invocation, partition, {"values": list(values)})
@@ -84,6 +97,18 @@ class WideClient(AppendPollClient):
                         },
                     )
         return invocation
+
+    def _of_follower(self, poll: Invocation, leader: int) -> Invocation:
+        """The poll as one of a broker that does not lead, mostly the one that was asked before."""
+        assert self._followers is not None
+        partition = poll.home[1]
+        known = self._followers.get(partition, leader)
+        others = sorted(self._settings.cluster.addresses.keys() - {leader})
+        if others and (known == leader or self._draw.random() < ANOTHER_FOLLOWER):
+            known = self._followers[partition] = self._draw.choice(others)
+        self._target = Target(*self.connect_to(known))
+        node = self._settings.cluster.names[known]
+        return replace(poll, node=node, fields={**poll.fields, "reader": "wire" if known == leader else "follower"})
 
     def _take_along(self, main: Invocation, partition: int, fields: Mapping[str, object]) -> None:
         leader = self._router.leaders.get(partition)
@@ -173,6 +198,8 @@ class WideClient(AppendPollClient):
         return batch_of(values, *invocation.home, self._settings.record_bytes, stamp_ms)
 
     def _poll(self, connection: Connection, invocation: Invocation) -> Completion:
+        if invocation.fields["reader"] == "follower":
+            return self._poll_follower(connection, invocation)
         if self._sessions is None:
             return super()._poll(connection, invocation)
         topic = invocation.home[0]
@@ -188,6 +215,23 @@ class WideClient(AppendPollClient):
         )
         self._results = {partition: self._polled(partition, result) for partition, result in polled.items()}
         return self._results[invocation.home[1]]
+
+    def _poll_follower(self, connection: Connection, invocation: Invocation) -> Completion:
+        topic, partition = invocation.home
+        wanted = _wanted(invocation)
+        polled = fetch_one(
+            connection,
+            topic,
+            partition,
+            position=wanted.position,
+            leader_epoch=wanted.leader_epoch,
+            isolation=self._isolation,
+            max_wait_ms=WAIT_MS if self._draw.random() < 0.25 else 0,
+            max_bytes=POLL_BYTES,
+            deadline_ns=self._deadline_ns(),
+            rack=RACK,
+        )
+        return self._polled(partition, polled)
 
 
 def _wanted(poll: Invocation) -> Wanted:

@@ -26,6 +26,8 @@ from harness.workloads.wide.options import options_of
 ACKS_ALL = -1
 OF_DELETIONS = ("deleted-records",)
 OF_LOOKUPS = ("wrong-lookup",)
+OF_FOLLOWERS = ("follower-went-back",)
+SELECTOR, RACK_AWARE = "replica.selector.class", "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 BESIDE = 500_000_000
 """Process numbers from here on are of operations that shared another one's request."""
 
@@ -33,7 +35,7 @@ BESIDE = 500_000_000
 class Wide:
     """Implements `harness.workloads.base.WorkloadKind`."""
 
-    checkers = (*APPEND_POLL, *OF_DELETIONS, *OF_LOOKUPS, *OF_PRODUCERS)
+    checkers = (*APPEND_POLL, *OF_DELETIONS, *OF_LOOKUPS, *OF_FOLLOWERS, *OF_PRODUCERS)
 
     def checkers_of(self, plan: Plan) -> Sequence[str]:
         """Without those that judge what this plan's clients never do."""
@@ -42,6 +44,7 @@ class Wide:
             *APPEND_POLL,
             *(OF_DELETIONS if options.deletions else ()),
             *(OF_LOOKUPS if options.lookups else ()),
+            *(OF_FOLLOWERS if options.follower_reads else ()),
             *(OF_PRODUCERS if options.idempotent else ()),
         )
 
@@ -53,6 +56,9 @@ class Wide:
         if plan.script:
             raise PlanError("script: the workload wide has a load of its own; scripts are append-poll's")
         self._check_deletions(plan, options.deletions)
+        if options.follower_reads and plan.system.settings.get(SELECTOR) != RACK_AWARE:
+            where = f"{plan.workload.options_where['follower_reads']}: workload.options.follower_reads"
+            raise PlanError(f'{where}: followers read for consumers with "{SELECTOR}" = "{RACK_AWARE}" alone')
         if options.idempotent and plan.workload.acks != ACKS_ALL:
             where = f"{plan.workload.options_where['idempotent']}: workload.options.idempotent"
             raise PlanError(f"{where}: these producers need acks all; workload.acks is {plan.workload.acks}")
@@ -109,4 +115,5 @@ class WideRun(AppendPollRun):
             history,
             partial(next, self._beside),
             self._options.sessions,
+            self._options.follower_reads,
         )

@@ -185,7 +185,9 @@ class FakeBroker:
             case ApiKey.INCREMENTAL_ALTER_CONFIGS:
                 return self._alter(IncrementalAlterConfigsRequest.decode(version, body)).encode(version)
             case ApiKey.DESCRIBE_CONFIGS:
-                have = [DescribeConfigsResourceResult(key, value) for key, value in self.config.items()]
+                have = [
+                    DescribeConfigsResourceResult(key, value, config_source=1) for key, value in self.config.items()
+                ]
                 described = DescribeConfigsResult(0, None, 2, self.topic, have)
                 return DescribeConfigsResponse(results=[described]).encode(version)
         raise AssertionError(api)

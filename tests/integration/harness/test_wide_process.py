@@ -12,6 +12,7 @@ import pytest
 from broker.wire.api import ApiKey
 from broker.wire.record_batch import read_header
 from broker.wire.records import NewRecord, encode_batch
+from harness.clients.connection import Address
 from harness.clients.router import Cluster
 from harness.clients.values import encode_value
 from harness.operations.generator import Op
@@ -233,6 +234,28 @@ def test_partition_whose_leader_moved_leaves_the_session(broker: FakeBroker, mak
     process._router.refresh()
     carry_out(process, POLL)
     assert [gone.partition for gone in broker.fetched[-1].forgotten] == [2]
+
+
+def test_reader_of_followers_asks_who_does_not_lead_and_names_a_rack(broker: FakeBroker, record: Recorder) -> None:
+    behind = FakeBroker(partitions=1, broker_id=2)
+    behind.partitions[0].leader = 1
+    append(broker, 0, 1)
+    append(broker, 0, 2)
+    append(behind, 0, 1)
+    addresses = {1: Address("127.0.0.1", broker.port), 2: Address("127.0.0.1", behind.port)}
+    settings = ProcessSettings(Cluster("hw", addresses, {1: "n1", 2: "n2"}), -1, 60, 3000, seed=1, read_committed=0.0)
+    process = WideClient(
+        0, 0, settings, Shared(), lambda: "main", record, lambda: 1000, sessions=1.0, follower_reads=1.0
+    )
+    try:
+        invocation, completion = carry_out(process, POLL)
+    finally:
+        process.close()
+        behind.close()
+    assert (invocation.node, invocation.fields["reader"], invocation.fields["leader_epoch"]) == ("n2", "follower", 5)
+    assert completion.fields["hw"] == 1
+    assert [one.rack_id for one in behind.fetched] == ["near"]
+    assert broker.fetched == []
 
 
 def test_lookup_asks_for_a_time_and_records_what_was_found(broker: FakeBroker, make: Callable[..., WideClient]) -> None:

@@ -26,7 +26,7 @@ START = 'name = "x"\n[workload]\nkind = "wide"\n'
         (
             "[workload.options]\ndeletes = 0.1\n",
             "x.toml:5: workload.options.deletes: wide has together, sessions, lookups, acks_one, deletions, "
-            "idempotent, busy_s, idle_s (did you mean deletions?)",
+            "idempotent, busy_s, idle_s, follower_reads (did you mean deletions?)",
         ),
         (
             "[workload.options]\ndeletions = 0.6\n",
@@ -35,6 +35,11 @@ START = 'name = "x"\n[workload]\nkind = "wide"\n'
         (
             '[workload.options]\ndeletions = 0.1\n[topic]\nname = "hw"\n[topic.config]\n"cleanup.policy" = "compact"\n',
             "x.toml:5: workload.options.deletions: brokers delete no records of a topic with cleanup.policy compact",
+        ),
+        (
+            "[workload.options]\nfollower_reads = 0.5\n",
+            "x.toml:5: workload.options.follower_reads: followers read for consumers with "
+            '"replica.selector.class" = "org.apache.kafka.common.replica.RackAwareReplicaSelector" alone',
         ),
         ("acks = 1\n[workload.options]\nacks_one = 0.1\n", "x.toml:6: workload.options.acks_one: is a share of sends"),
         (
@@ -60,10 +65,11 @@ def test_what_the_clients_never_do_is_not_judged() -> None:
     of_ids = {"resend-offset", "producer-order", "producer-sequence"}
     every = set(workload_kind("wide").checkers)
     for options, left_out in (
-        ("deletions = 0.1\nidempotent = 1", set()),
-        ("idempotent = 1", {"deleted-records"}),
-        ("deletions = 0.1", of_ids),
-        ("sessions = 0.1\nlookups = 0", of_ids | {"deleted-records", "wrong-lookup"}),
+        ("deletions = 0.1\nidempotent = 1\nfollower_reads = 0.1", set()),
+        ("deletions = 0.1\nidempotent = 1", {"follower-went-back"}),
+        ("idempotent = 1\nfollower_reads = 0.1", {"deleted-records"}),
+        ("deletions = 0.1\nfollower_reads = 0.1", of_ids),
+        ("sessions = 0.1\nlookups = 0", of_ids | {"deleted-records", "wrong-lookup", "follower-went-back"}),
     ):
         plan = parse_plan("x.toml", START + f"[workload.options]\n{options}\n", load_catalogue().kinds)
         assert every - set(checkers_of(plan)) == left_out

@@ -1,0 +1,62 @@
+"""Stories of followers that read for consumers: what they show, and whether they go back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.black_parts import sent
+from tests.support.histories import Story
+
+NEAR: dict[str, Any] = {"reader": "follower", "consumer": "near", "process": 30}
+
+
+def shown_ok(s: Story) -> None:
+    """A follower lags, and what it returned the leader's watermark has passed; or it knew the end of the last epoch,
+    which the next leader's watermark has not reached yet.
+    """
+    log = sent(s)
+    s.poll(0, log, process=20, invoked=50, completed=60)
+    s.poll(0, log[:2], hw=2, node="f2", invoked=61, completed=62, **NEAR)
+    s.poll(4, [], hw=4, epoch=1, node="f3", invoked=63, completed=64, **NEAR)
+    s.poll(2, [], hw=2, epoch=1, process=21, consumer="c1", invoked=70, completed=75)
+
+
+def shown_bad(s: Story) -> None:
+    """It returned a record of its leader's epoch, of which the leader says later that it is not committed."""
+    log = sent(s)
+    s.poll(0, log, node="f2", invoked=50, completed=60, **NEAR)
+    s.poll(0, log[:2], hw=2, process=21, consumer="c1", invoked=61, completed=65)
+
+
+def back_ok(s: Story) -> None:
+    """Another follower lags; one that was restarted; one in another epoch; and who was asked before it answered."""
+    log = sent(s)
+    s.poll(0, log, process=20, hw=4)
+    s.poll(0, log, node="f2", **NEAR)
+    s.poll(0, log[:1], hw=1, node="f3", **NEAR)
+    now = s.now
+    s.poll(0, log[:3], hw=3, node="f3", invoked=now + 2, completed=now + 5, **NEAR)
+    s.poll(0, log[:2], hw=2, node="f3", invoked=now + 3, completed=now + 6, **NEAR)
+    s.poll(0, log[:3], hw=3, epoch=1, node="f2", **NEAR)
+    s.nemesis("start", "kill", 1, ["f2"])
+    s.poll(0, log[:1], hw=1, epoch=1, node="f2", **NEAR)
+
+
+def back_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20, hw=4)
+    s.poll(0, log, node="f2", **NEAR)
+    s.poll(0, log[:3], hw=3, node="f2", **NEAR)
+
+
+def back_unknown(s: Story) -> None:
+    """No follower was asked twice."""
+    log = sent(s)
+    s.poll(0, log, node="f2", **NEAR)
+
+
+def passed_over(s: Story) -> None:
+    """What a follower passes over is lost as it is by any reader."""
+    log = sent(s)
+    s.poll(0, [log[0], *log[2:]], node="f2", **NEAR)
+    s.poll(0, log[:1], hw=4, node="f2", **NEAR)
