@@ -11,6 +11,9 @@ from broker.config.table import RACK_AWARE
 from tests.integration.admin.asking import create_topic, fill
 from tests.support.brokers import Cluster, running_cluster, wait_until
 
+KINDS = ("fetch", "follower-fetch")
+"""Of what a leader, and a follower, shows to a consumer."""
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -26,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def served(cluster: Cluster, broker: int, topic: str) -> bool:
     """Whether this broker has sent records of the topic to a consumer."""
     return any(
-        event["e"] == "visible" and event["kind"] == "fetch" and str(event["p"]).startswith(topic)
+        event["e"] == "visible" and event["kind"] in KINDS and str(event["p"]).startswith(topic)
         for event in cluster.brokers[broker].events()
     )
 
