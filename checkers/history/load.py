@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ from checkers.history.tables import (
 )
 from checkers.spark.master import runs_here
 from checkers.spark.places import Place, Stored, address, end_of, lines_with, size_of
-from checkers.spark.tables import one_piece, read_table, write_table
+from checkers.spark.tables import empty, one_piece, read_table, write_table
 
 TAIL_BYTES = 1 << 20
 """How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
@@ -81,23 +82,37 @@ def load_history(
     operations = joined_operations(raw.where(F.col(schema.CORRUPT).isNull())).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         health = _health(raw, operations, ends_torn(path))
-        frames = {
-            "ops": ops_table(operations),
-            "sends": sends_table(operations),
-            "requests": requests_table(operations),
-            "polls": polls_table(operations),
-            "deletions": deletions_table(operations),
-            "coordination": coordination_table(operations),
-            "processed": processed_table(operations),
-            "marks": marks_table(raw.where(F.col(schema.CORRUPT).isNull())),
-        }
+        frames = _tables(raw.where(F.col(schema.CORRUPT).isNull()), operations)
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda item: write_table(item[1], parquet / item[0]), frames.items()))
     finally:
         operations.unpersist()
         raw.unpersist()
-    tables = {name: read_table(spark, frame.schema, parquet / name) for name, frame in frames.items()}
-    return History(**tables), health
+    return _read_back(spark, frames, parquet), health
+
+
+def stored_history(spark: SparkSession, parquet: Place) -> History:
+    """The tables of a history that are there as Parquet. A column that a file lacks is null; so is every field of it."""
+    lines = empty(spark, schema.HISTORY_LINE)
+    return _read_back(spark, _tables(lines, joined_operations(lines)), parquet)
+
+
+def _tables(lines: DataFrame, operations: DataFrame) -> dict[str, DataFrame]:
+    """Of lines that can be read, and their operations."""
+    return {
+        "ops": ops_table(operations),
+        "sends": sends_table(operations),
+        "requests": requests_table(operations),
+        "polls": polls_table(operations),
+        "deletions": deletions_table(operations),
+        "coordination": coordination_table(operations),
+        "processed": processed_table(operations),
+        "marks": marks_table(lines),
+    }
+
+
+def _read_back(spark: SparkSession, frames: Mapping[str, DataFrame], parquet: Place) -> History:
+    return History(**{name: read_table(spark, frame.schema, parquet / name) for name, frame in frames.items()})
 
 
 def convert(path: Place, parquet: Place) -> int | None:
