@@ -19,7 +19,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled check unit quick nightly detection bench bench-quick compiled wheel wheel-compiled guarantees doctor heal clean python
+.PHONY: help demo test test-compiled check unit quick nightly detection bench bench-quick bench-checkers compiled wheel wheel-compiled guarantees doctor heal clean python
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ $(VENV)/.lab: pyproject.toml | python
 
 $(VENV)/.dev: $(VENV)/.lab
 	$(PYTHON) harness/tools/bootstrap.py --venv $(VENV) --extras lab,dev
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PYTHON) harness/tools/bootstrap.py --venv $(VENV) --extras lab,dev,bench
 	@touch $@
 
 demo: $(VENV)/.lab ## Start a real cluster, break it for a minute, judge it, name the report
@@ -87,6 +91,10 @@ bench: compiled ## Our broker beside Apache Kafka, every row (100 minutes); tabl
 bench-quick: compiled ## The core of it in five minutes
 	@$(BIN)/python -m harness.tools.install --for bench
 	$(BIN)/python -m benchmarks quick --source $(COMPILED) $(ARGS)
+
+bench-checkers: $(VENV)/.bench ## The checkers at 10^5 to 10^8 micro-operations, DuckDB beside them; ARGS='--sizes 1e5 1e6'
+	@$(BIN)/python -m harness.tools.install --for demo
+	$(BIN)/python -m benchmarks checkers $(ARGS)
 
 compiled: $(COMPILED)/.made ## build/compiled: the broker with its hot modules compiled by mypyc (docs/adr/0017)
 

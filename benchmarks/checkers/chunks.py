@@ -291,9 +291,7 @@ def _text(value: str | None, n: int) -> Column:
 
 def _same(n: int, **values: Any) -> Columns:
     """Columns of one value each."""
-    return {
-        name: _text(value, n) if isinstance(value, str) else np.full(n, value) for name, value in values.items()
-    }
+    return {name: _text(value, n) if isinstance(value, str) else np.full(n, value) for name, value in values.items()}
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
@@ -301,9 +299,7 @@ def _joined(parts: Sequence[Columns]) -> Columns:
     names = list(dict.fromkeys(name for part in parts for name in part))
     kinds = {name: next(part[name].dtype for part in parts if name in part) for name in names}
     return {
-        name: np.concatenate(
-            [part[name] if name in part else _null(kinds[name], len(part["op"])) for part in parts]
-        )
+        name: np.concatenate([part[name] if name in part else _null(kinds[name], len(part["op"])) for part in parts])
         for name in names
     }
 

@@ -30,7 +30,7 @@ from checkers.verdicts.catalogue import BLACK_BOX, DRAINS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import Row, by_checker, judge
 
-BYTES_A_MICRO_OPERATION = 80
+BYTES_A_MICRO_OPERATION = 65
 """Of JSON lines, about: by their size a session is chosen."""
 WITNESSES = 1000
 """Findings that are brought back of a kind: all that are planted."""

@@ -154,9 +154,7 @@ class Shape:
 
     def units(self) -> Iterator[Unit]:
         """All pieces but the sentinels and what follows them, in the order of their lines."""
-        spans = [
-            (first, min(first + CHUNK_BLOCKS, self.blocks)) for first in range(0, self.blocks, CHUNK_BLOCKS)
-        ]
+        spans = [(first, min(first + CHUNK_BLOCKS, self.blocks)) for first in range(0, self.blocks, CHUNK_BLOCKS)]
         yield from (Unit("main", p, *span) for span in spans for p in range(PARTITIONS))
         yield from (Unit(reader, p, *span) for reader in READERS[1:] for p in range(PARTITIONS) for span in spans)
 

@@ -32,9 +32,12 @@ class Used:
 def run(command: Sequence[str], log: Path, environment: Mapping[str, str], limit_s: float) -> Used:
     """Run a command to its end, its output into a file. Raises TimeoutError once the limit is over, and ends it."""
     began = time.monotonic()
-    with log.open("wb") as output, subprocess.Popen(
-        command, stdout=output, stderr=subprocess.STDOUT, env=dict(environment), start_new_session=True
-    ) as process:
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env=dict(environment), start_new_session=True
+        ) as process,
+    ):
         family = _Family(process.pid)
         while True:
             family.look()
