@@ -53,13 +53,15 @@ from checkers.progress import Progress
 from checkers.results import results as run_report
 from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings, script_names
+from checkers.settled.figures import with_settled
+from checkers.settled.unsettle import Settled, settled_of
 from checkers.spark.hadoop import HadoopFiles
 from checkers.spark.master import is_local, is_submitted
 from checkers.spark.places import Place, Stored, is_file, lines_with
 from checkers.spark.session import history_bytes, open_session, start_java
-from checkers.spark.tables import read_table
+from checkers.spark.tables import in_one_piece, read_table
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS
+from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS, LOOKUPS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.prefixes import stands
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
@@ -185,7 +187,9 @@ def _judge(
     queries = Queries(pool, progress, history, evidence)
     faults = faults_of(marks.result())
     has_znodes = not prepared.missing_evidence.get("zookeeper")
-    rows = _rows(history, evidence, raw_events, faults, progress, has_znodes=has_znodes)
+    # Of a short one all is judged sooner than it is known what is settled.
+    folder = None if in_one_piece(session) else run_dir / "parquet" / "settled"
+    rows = _rows(history, evidence, raw_events, faults, progress, has_znodes=has_znodes, folder=folder)
     quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
     work = pool.submit(work_in, history, quiet_windows)
     work.add_done_callback(lambda _: progress.done())
@@ -242,14 +246,16 @@ def _rows(
     progress: Progress,
     *,
     has_znodes: bool,
+    folder: Path | None,
 ) -> list[Row]:
-    """What all families of rules found, black box and white box."""
+    """What all families of rules found, black box and white box. folder: for tables of a long history on the way."""
     spans = joined(interruptions(faults))
     if has_znodes and spans and evidence.expiry is not None and evidence.expiry.requested:
         absent_ns = absences(evidence.znodes.registrations, evidence.events, evidence.info)
         spans = with_gone(spans, absent_ns, evidence.info.session_timeout_ms)
+    settled = None if folder is None else _settled(history, evidence, folder)
     facts = build_facts(
-        history,
+        history if settled is None else settled.rest,
         leader_changes(history, evidence),
         expiry=evidence.expiry,
         unclean=evidence.unclean,
@@ -257,6 +263,7 @@ def _rows(
         interruptions=spans,
         lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
         start_written_ns=evidence.info.start_written_ns,
+        settled=None if settled is None else settled.acked,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
     if evidence.info.imported:
@@ -275,8 +282,19 @@ def _rows(
         families |= of_followers(history, faults)
     progress.rest(len(families) + _AFTER_FAMILIES)
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
+    if settled is not None:
+        rows = with_settled(rows, settled.counts)
     # Figures stay: how much was acknowledged is one.
     return [row for row in rows if row.kind == "figure" or not unfit(row.checker, evidence.info)]
+
+
+def _settled(history: History, evidence: Evidence, folder: Path) -> Settled | None:
+    """What of a history needs counting only; None where rules look at more of a record than that is known of."""
+    others = (*TRANSACTIONS, *APPLICATIONS, *COMPACTION, *LOOKUPS)
+    more = evidence.info.imported or any(wanted(spec, evidence.info) for spec in others)
+    if more or evidence.unclean or evidence.expiry is not None:
+        return None
+    return settled_of(history, folder)
 
 
 def _checks(

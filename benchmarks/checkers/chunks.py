@@ -63,9 +63,9 @@ def tables_of(shape: Shape, unit: Unit, anomalies: Iterable[Anomaly]) -> Tables:
 
 def _sends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly], rng: np.random.Generator) -> Columns:
     """One row per send of the load, and per one that fails; `first` is the first of its values."""
-    rounds = np.arange(unit.first * ROUNDS, unit.last * ROUNDS)
+    rounds: Column = np.arange(unit.first * ROUNDS, unit.last * ROUNDS)
     n = len(rounds)
-    invoke = rounds * ROUND_NS + rng.integers(0, ROUND_NS * 9 // 10, n)
+    invoke: Column = rounds * ROUND_NS + rng.integers(0, ROUND_NS * 9 // 10, n)
     latency = rng.integers(*SEND_LATENCY_NS, n)
     outcome = np.where(rng.random(n) < UNKNOWN_SENDS, "info", "ok").astype(object)
     process = unit.p * PROCESSES + rounds % PROCESSES
@@ -79,7 +79,7 @@ def _sends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly], rng: np.rando
         if one.kind == "nonmonotonic-send":
             process[at] = process[at + 1]
     nodes = _nodes(shape, unit.p, rounds)
-    taken = {
+    taken: Columns = {
         "op": shape.line(shape.in_block(unit.p, rounds // ROUNDS, SENDS) + rounds % ROUNDS),
         "process": process,
         "node": nodes,
@@ -90,9 +90,9 @@ def _sends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly], rng: np.rando
         "invoke_ns": invoke,
         "complete_ns": invoke + latency,
     }
-    blocks = np.arange(unit.first, unit.last)
+    blocks: Column = np.arange(unit.first, unit.last)
     begun = blocks * ROUNDS * ROUND_NS + rng.integers(0, ROUND_NS, len(blocks))
-    refused = {
+    refused: Columns = {
         "op": shape.line(shape.in_block(unit.p, blocks, FAILED)),
         "process": np.full(len(blocks), 5000 + unit.p),
         "node": _nodes(shape, unit.p, blocks * ROUNDS),
@@ -125,9 +125,9 @@ def _ops_of_sends(sends: Columns) -> Columns:
 
 def _polls(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
     """One row per poll of the load."""
-    blocks = np.arange(unit.first, unit.last)
+    blocks: Column = np.arange(unit.first, unit.last)
     rounds = shape.poll_round(blocks)
-    polls = {
+    polls: Columns = {
         "op": shape.line(shape.in_block(unit.p, blocks, POLL)),
         "block": blocks.copy(),
         "hw": (blocks + 1) * BLOCK,
@@ -153,11 +153,12 @@ def _polls(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
 
 def _drains(shape: Shape, unit: Unit) -> Columns:
     """One row per poll of a drain."""
-    blocks, wire = np.arange(unit.first, unit.last), unit.reader == "wire"
+    blocks: Column = np.arange(unit.first, unit.last)
+    wire = unit.reader == "wire"
     n = len(blocks)
     begun = shape.drains_ns + (0 if wire else (shape.blocks + 2) * ROUND_NS) + blocks * ROUND_NS
     epoch = shape.epoch(shape.rounds)
-    polls = {
+    polls: Columns = {
         "op": shape.line(shape.drain(unit.reader, unit.p, blocks)),
         "block": blocks,
         "hw": np.full(n, shape.end + 1),
@@ -180,11 +181,11 @@ def _drains(shape: Shape, unit: Unit) -> Columns:
 
 def _ends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
     """One row per request for the end; one of them may be a poll that is refused."""
-    blocks = np.arange(unit.first, unit.last)
+    blocks: Column = np.arange(unit.first, unit.last)
     n = len(blocks)
     rounds = shape.poll_round(blocks)
     epochs = _epochs(shape, rounds)
-    rows = {
+    rows: Columns = {
         "op": shape.line(shape.in_block(unit.p, blocks, END)),
         "f": _text("list_offsets", n),
         "node": _nodes(shape, unit.p, rounds),
@@ -215,7 +216,7 @@ def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]
     """Requests, operations and records of these polls: what their reader finds in the blocks that they are of."""
     ok = polls["outcome"] == "ok"
     n = len(ok)
-    offsets = (polls["block"][:, None] * BLOCK + np.arange(BLOCK)[None, :]).ravel()
+    offsets: Column = (polls["block"][:, None] * BLOCK + np.arange(BLOCK)[None, :]).ravel()
     values = shape.value_at(unit.p, offsets)
     there = np.repeat(ok, BLOCK)
     begin = unit.first * BLOCK
@@ -240,7 +241,7 @@ def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]
     falls[poll[1:][(np.diff(offsets) <= 0) & (np.diff(poll) == 0)]] = True
     common = {**polls, **_same(n, f="poll", p=f"{TOPIC}-{unit.p}", isolation=0)}
     common.pop("block")
-    requests = {
+    requests: Columns = {
         **common,
         "position": position,
         "next_position": np.where(ok, following, NULL),
@@ -305,7 +306,7 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 
 
 def _null(kind: np.dtype[Any], n: int) -> Column:
-    return _text(None, n) if kind == object else np.full(n, NULL)
+    return _text(None, n) if kind.hasobject else np.full(n, NULL)
 
 
 def _in_order(rows: Columns, by: str) -> Columns:

@@ -164,6 +164,7 @@ def _measured(
 ) -> Measured:
     log = folder / "judge.log"
     environment = {**os.environ, "JAVA_HOME": str(find_java_for_spark().home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    problem: str | None
     try:
         used = run([sys.executable, *command], log, environment, asked.limit_s)
     except TimeoutError as error:

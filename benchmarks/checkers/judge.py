@@ -1,4 +1,4 @@
-"""`python -m benchmarks.checkers.judge FOLDER OUT`: the black-box families over stored tables, as `analyze` judges them.
+"""`python -m benchmarks.checkers.judge FOLDER OUT`: the black-box families over stored tables, as `analyze` has them.
 
 The same session, facts, families and jobs as in checkers/analysis.py; what is left out is what reads JSON lines and
 brokers' evidence, of which there is none. Writes OUT: the seconds of each step, every finding, and the verdicts.
@@ -24,6 +24,8 @@ from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
 from checkers.history.load import stored_history
 from checkers.history.run_info import RunInfo, load_run_info
+from checkers.settled.figures import with_settled
+from checkers.settled.unsettle import settled_of
 from checkers.spark.session import open_session
 from checkers.spark.tables import empty
 from checkers.verdicts.catalogue import BLACK_BOX, DRAINS
@@ -36,7 +38,7 @@ WITNESSES = 1000
 """Findings that are brought back of a kind: all that are planted."""
 
 
-def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3) -> list[Row]:
+def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, settle: bool = True) -> list[Row]:
     """What the black-box families find in the tables of a folder."""
     history = stored_history(spark, folder)
     nothing = empty(spark, schema.EVENTS)
@@ -49,8 +51,16 @@ def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3) 
         empty(spark, schema.CHECKPOINT),
         [],
     )
-    facts = build_facts(history, leader_changes(history, evidence), expiry=None, events=nothing)
-    return collect_families(black_box(facts), witnesses=WITNESSES, parallel=parallel)
+    settled = settled_of(history, folder / "settled") if settle else None
+    facts = build_facts(
+        history if settled is None else settled.rest,
+        leader_changes(history, evidence),
+        expiry=None,
+        events=nothing,
+        settled=None if settled is None else settled.acked,
+    )
+    rows = collect_families(black_box(facts), witnesses=WITNESSES, parallel=parallel)
+    return rows if settled is None else with_settled(rows, settled.counts)
 
 
 def as_json(rows: Sequence[Row], info: RunInfo) -> dict[str, Any]:

@@ -54,8 +54,8 @@ def table(rows: Sequence[Measured], head: Sequence[str]) -> str:
         )
     lines += [
         "",
-        "Growth: the slope of a line through the logarithms (1: linear), and what a micro-operation more takes, between "
-        "the two largest sizes.",
+        "Growth: the slope of a line through the logarithms (1: linear), and what a micro-operation more takes, "
+        "between the two largest sizes.",
         "",
         "| judge | wall | CPU | peak memory | CPU µs a micro-operation | bytes a micro-operation |",
         "|---|---:|---:|---:|---:|---:|",

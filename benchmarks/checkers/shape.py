@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+N = TypeVar("N", int, np.ndarray[Any, np.dtype[Any]])
+"""One number, or many at once."""
 
 TOPIC = "bench"
 PARTITIONS = 8
@@ -86,19 +92,19 @@ class Shape:
         """Of the load, sentinels, drains and the send behind the sentinel."""
         return self.blocks * PARTITIONS * PER_BLOCK + PARTITIONS + 2 * PARTITIONS * (self.blocks + 1) + 1
 
-    def line(self, number: int) -> int:
-        """Index of the invocation of an operation: its completion is the line behind it. Takes arrays as well."""
+    def line(self, number: N) -> N:
+        """Index of the invocation of an operation: its completion is the line behind it."""
         return self.head + 2 * number
 
-    def in_block(self, p: int, block: int, which: int) -> int:
-        """Number of an operation of the load. Takes arrays as well."""
+    def in_block(self, p: int, block: N, which: int) -> N:
+        """Number of an operation of the load."""
         return (block * PARTITIONS + p) * PER_BLOCK + which
 
     def sentinel(self, p: int) -> int:
         return self.blocks * PARTITIONS * PER_BLOCK + p
 
-    def drain(self, reader: str, p: int, block: int) -> int:
-        """Number of a drain's poll; block `blocks` is the one of the sentinel. Takes arrays as well."""
+    def drain(self, reader: str, p: int, block: N) -> N:
+        """Number of a drain's poll; block `blocks` is the one of the sentinel."""
         before = self.sentinel(PARTITIONS) + (READERS.index(reader) - 1) * PARTITIONS * (self.blocks + 1)
         return before + p * (self.blocks + 1) + block
 
@@ -107,19 +113,20 @@ class Shape:
         """Number of the send behind the sentinel."""
         return self.operations - 1
 
-    def value(self, p: int, round_: int) -> int:
-        """First value of a round's send. Takes arrays as well."""
+    def value(self, p: int, round_: N) -> N:
+        """First value of a round's send."""
         return 1 + (round_ * PARTITIONS + p) * BATCH
 
-    def value_at(self, p: int, offset: int) -> int:
-        """What stands there where nothing is wrong. Takes arrays as well."""
-        return self.value(p, offset // BATCH) + offset % BATCH
+    def value_at(self, p: int, offset: N) -> N:
+        """What stands there where nothing is wrong."""
+        first: N = self.value(p, offset // BATCH) + offset % BATCH
+        return first
 
     def sentinel_value(self, p: int) -> int:
         return self.value(0, self.rounds) + p
 
-    def failed_value(self, p: int, block: int) -> int:
-        """First value of the send of a block that fails. Takes arrays as well."""
+    def failed_value(self, p: int, block: N) -> N:
+        """First value of the send of a block that fails."""
         return self.sentinel_value(PARTITIONS) + (block * PARTITIONS + p) * BATCH
 
     def foreign_value(self, nth: int) -> int:
@@ -138,8 +145,8 @@ class Shape:
         """Who leads a partition in that epoch."""
         return f"n{(p + epoch) % NODES + 1}"
 
-    def poll_round(self, block: int) -> int:
-        """The round in which the poll of a block is begun. Takes arrays as well."""
+    def poll_round(self, block: N) -> N:
+        """The round in which the poll of a block is begun."""
         return (block + 1) * ROUNDS + LAG_ROUNDS
 
     @property

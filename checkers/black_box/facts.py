@@ -36,9 +36,10 @@ class Facts:
 
     expiry: what retention can have deleted in this run; None: nothing. unclean: elections that the configuration
     allows; where there are any it matters when a loss was seen, and under which leader epoch a record was written.
-    interruptions: when brokers stopped, stood still, were cut off or had files changed. lookups: whether clients looked
-    offsets up by time, which is to be judged. start_written_ns: a log start that was raised on request is written down
-    by then.
+    settled(p, offset, acked_ns): ends of sends of which nothing else is left in the history (checkers/settled); None:
+    nothing was left out of it. interruptions: when brokers stopped, stood still, were cut off or had files changed.
+    lookups: whether clients looked offsets up by time, which is to be judged. start_written_ns: a log start that was
+    raised on request is written down by then.
     """
 
     history: History
@@ -49,6 +50,7 @@ class Facts:
     interruptions: Sequence[Interruption] = ()
     lookups: bool = False
     start_written_ns: int = START_WRITTEN_NS
+    settled: DataFrame | None = None
 
     @property
     def acked(self) -> DataFrame:
@@ -66,6 +68,7 @@ def build_facts(
     interruptions: Sequence[Interruption] = (),
     lookups: bool = False,
     start_written_ns: int = START_WRITTEN_NS,
+    settled: DataFrame | None = None,
 ) -> Facts:
     """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
     the node that has led since then. events: the brokers' event logs.
@@ -73,7 +76,7 @@ def build_facts(
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
-    return Facts(history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns)
+    return Facts(history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns, settled)
 
 
 def expired(facts: Facts, rows: DataFrame) -> DataFrame:

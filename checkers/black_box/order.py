@@ -241,6 +241,8 @@ def staleness(facts: Facts) -> Family:
         F.col("send.complete_ns").alias("acked_ns"),
         F.lit(None).cast("bigint").alias("invoke_ns"),
     )
+    if facts.settled is not None:
+        acked = acked.unionByName(facts.settled, allowMissingColumns=True)
     end = F.when(F.col("isolation") == 1, F.col("lso")).otherwise(F.col("hw"))
     at_end = facts.history.requests.where(
         (F.col("f") == "poll")

@@ -92,7 +92,7 @@ def load_history(
 
 
 def stored_history(spark: SparkSession, parquet: Place) -> History:
-    """The tables of a history that are there as Parquet. A column that a file lacks is null; so is every field of it."""
+    """The tables of a history that are there as Parquet. A column that a file lacks is null."""
     lines = empty(spark, schema.HISTORY_LINE)
     return _read_back(spark, _tables(lines, joined_operations(lines)), parquet)
 

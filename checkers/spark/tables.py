@@ -44,6 +44,14 @@ def write_table(frame: DataFrame, folder: Place, *, pieces: bool = False) -> Non
         )
 
 
+def stored(frame: DataFrame, folder: Path) -> DataFrame:
+    """The same rows, computed now and written, as read back: nothing of how they were made is in the plans of what is
+    made of them. Of frames that are cached Spark describes the whole plan, with the plans of those in it, each time.
+    """
+    write_table(frame, folder)
+    return read_table(frame.sparkSession, frame.schema, folder)
+
+
 def one_piece(frame: DataFrame) -> DataFrame:
     """The same rows, in a short job as one piece: of a table that is read, and after a union.
 

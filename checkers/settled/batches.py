@@ -1,0 +1,113 @@
+"""What was sent, a row an operation, and where it stands: by its acknowledgement, or by what was read of it.
+
+Input grain: one row per send, and one per value of those that nothing acknowledged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.history.load import History
+from checkers.settled.blocks import block_of, crowded
+from checkers.spark.tables import stored
+
+MOST_LOOSE = 4_000_000
+"""Values that were acknowledged nowhere; where there are more of them, nothing is settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """placed(p, op, base, last, process, invoke_ns, complete_ns, acked, sentinel): sends that stand at [base, last]; of
+    those that nothing acknowledged complete_ns is null. loose(p, op, nth, value, invoke_ns, low, fate): values that
+    nothing acknowledged, with the lowest offset at which they were read; `fate` of their send, see `_fates`.
+    few: see `crowded`.
+    """
+
+    placed: DataFrame
+    loose: DataFrame
+    few: DataFrame
+
+
+PLACED, SILENT, LOUD = "placed", "silent", "loud"
+"""Fates of a send that nothing acknowledged: all of it was read, where one batch stands; nothing was read; else."""
+
+
+def batches_of(history: History, folder: Path) -> Batches:
+    """Of a history with few values that nothing acknowledged. folder: scratch space."""
+    few = stored(crowded(history.sends.select("value")), folder / "few")
+    loose = stored(_loose(history, few), folder / "loose")
+    acked = history.ops.where(
+        (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull() & (F.col("n_values") > 0)
+    ).select(
+        "p",
+        "op",
+        F.col("base_offset").alias("base"),
+        (F.col("base_offset") + F.col("n_values") - 1).alias("last"),
+        "process",
+        "invoke_ns",
+        "complete_ns",
+        F.lit(True).alias("acked"),
+        "sentinel",
+    )
+    read = (
+        loose.where(F.col("fate") == PLACED)
+        .groupBy("p", "op")
+        .agg(
+            F.min("low").alias("base"),
+            F.max("low").alias("last"),
+            F.lit(None).cast("bigint").alias("process"),
+            F.min("invoke_ns").alias("invoke_ns"),
+            F.lit(None).cast("bigint").alias("complete_ns"),
+            F.lit(False).alias("acked"),
+            F.lit(False).alias("sentinel"),
+        )
+    )
+    return Batches(acked.unionByName(read), loose, few)
+
+
+def _loose(history: History, few: DataFrame) -> DataFrame:
+    unacknowledged = history.sends.where(F.col("offset").isNull()).select(
+        "p", "op", "nth", "of", "value", "outcome", "invoke_ns"
+    )
+    read = (
+        history.polls.select("p", "value", "offset")
+        .join(F.broadcast(unacknowledged.select("p", "value")), on=["p", "value"], how="left_semi")
+        .groupBy("p", "value")
+        .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
+    )
+    values = (
+        unacknowledged.join(read, on=["p", "value"], how="left")
+        .join(
+            F.broadcast(few.select("few", F.lit(True).alias("is_crowded"))),
+            on=block_of(F.col("value")) == F.col("few"),
+            how="left",
+        )
+        .withColumn("shift_low", F.col("low") - F.col("nth"))
+        .withColumn("shift_high", F.col("high") - F.col("nth"))
+    )
+    return values.join(_fates(values), on=["p", "op"], how="inner").select(
+        "p", "op", "nth", "of", "value", "outcome", "invoke_ns", "low", "fate"
+    )
+
+
+def _fates(values: DataFrame) -> DataFrame:
+    """(p, op, fate). One with a value that may have been sent twice is loud, and one that is said to have come out."""
+    told = values.groupBy("p", "op").agg(
+        F.min("outcome").alias("least"),
+        F.max("outcome").alias("most"),
+        F.count("is_crowded").alias("crowded"),
+        F.count(F.lit(1)).alias("values"),
+        F.max("of").alias("sent"),
+        F.count("low").alias("read"),
+        F.min("shift_low").alias("base"),
+        F.max("shift_high").alias("top"),
+    )
+    plain = (F.col("crowded") == 0) & (F.col("most") != "ok")
+    unknown = (F.col("least") == "info") & (F.col("most") == "info")
+    whole = (F.col("values") == F.col("sent")) & (F.col("read") == F.col("sent")) & (F.col("base") == F.col("top"))
+    fate = F.when(plain & (F.col("read") == 0), F.lit(SILENT)).when(plain & unknown & whole, F.lit(PLACED))
+    return told.select("p", "op", fate.otherwise(F.lit(LOUD)).alias("fate"))

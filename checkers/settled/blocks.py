@@ -1,0 +1,72 @@
+"""Blocks of a log's offsets, and in which of them all agree: what was acknowledged is what was read, whoever read it.
+
+Input grains: one row per value sent, one per record read; output grain: one row per (partition, block). A block is
+BLOCK offsets from a multiple of BLOCK on. It *agrees* where each of its offsets was given to one value, and each of
+them was read as often as any other of the block, every time with that value, and intact. That is told by counts and
+sums of two hashes of (offset, value), 40 bits each: of what was read as many times those of what was sent as it was
+read. That sums agree though records do not has a chance of 2**-80 in a block, and no record can know its hashes.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+SHIFT = 6
+BLOCK = 1 << SHIFT
+_MASK = (1 << 40) - 1
+_MOST_READS = 1 << 16
+"""Of one offset; sums stay below 2**63."""
+
+
+def block_of(offset: Column) -> Column:
+    """Number of the block that an offset lies in."""
+    return F.shiftright(offset, SHIFT)
+
+
+def blocks_between(first: Column, last: Column) -> Column:
+    """Numbers of the blocks that [first, last] touches, one row each (a generator)."""
+    return F.explode(F.sequence(block_of(first), block_of(last)))
+
+
+def _sums() -> list[Column]:
+    one = F.xxhash64("offset", "value").bitwiseAND(F.lit(_MASK))
+    other = F.xxhash64("value", "offset", F.lit(1)).bitwiseAND(F.lit(_MASK))
+    return [F.try_sum(one).alias("one"), F.try_sum(other).alias("other")]
+
+
+def agreeing_blocks(sent: DataFrame, read: DataFrame) -> DataFrame:
+    """(p, block, agrees): of every block in which something was sent or read.
+
+    sent(p, offset, value): where each value is known to stand. read(p, offset, value, intact).
+    """
+    bit = F.expr(f"shiftleft(1L, CAST(`offset` & {BLOCK - 1} AS INT))")
+    given = (
+        sent.groupBy("p", block_of(F.col("offset")).alias("block"))
+        .agg(F.count(F.lit(1)).alias("given"), F.bit_or(bit).alias("offsets"), *_sums())
+        .withColumnsRenamed({"one": "given_one", "other": "given_other"})
+    )
+    sound = F.coalesce(F.col("intact"), F.lit(False)) & F.col("value").isNotNull()
+    returned = read.groupBy("p", block_of(F.col("offset")).alias("block")).agg(
+        F.count(F.lit(1)).alias("returned"), F.count_if(~sound).alias("unsound"), *_sums()
+    )
+    times = F.floor(F.col("returned") / BLOCK)
+    as_often = (times > 0) & (times <= _MOST_READS) & (times * BLOCK == F.col("returned"))
+    same = (F.col("one") == times * F.col("given_one")) & (F.col("other") == times * F.col("given_other"))
+    # -1 has every bit: no offset was given twice.
+    whole = (F.col("given") == BLOCK) & (F.col("offsets") == -1)
+    agrees = F.when(whole & (F.col("unsound") == 0) & as_often, same)
+    return given.join(returned, on=["p", "block"], how="full_outer").select(
+        "p", "block", F.coalesce(agrees, F.lit(False)).alias("agrees")
+    )
+
+
+def crowded(sends: DataFrame) -> DataFrame:
+    """(few): numbers `value >> SHIFT` among whose values one was sent twice."""
+    bit = F.expr(f"shiftleft(1L, CAST(value & {BLOCK - 1} AS INT))")
+    return (
+        sends.groupBy(block_of(F.col("value")).alias("few"))
+        .agg(F.count(F.lit(1)).alias("n"), F.bit_count(F.bit_or(bit)).alias("values"))
+        .where(F.col("n") != F.col("values"))
+        .select("few")
+    )

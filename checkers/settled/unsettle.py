@@ -1,0 +1,208 @@
+"""A history without its settled records, for the black-box families; what these records add to figures, beside it.
+
+A record is settled where its block agrees (`blocks`), nothing marks the block (`marks`), and the whole of its send is
+settled. Then every rule of one value, one offset, one send or one poll finds nothing in it, and rules that compare a
+record with others would be compared with what is not settled. Of such a record only numbers are left: Settled.counts,
+and when it was acknowledged (Settled.acked). Operations, requests and marks stay, all of them.
+
+Not tried where rules look at more than that: transactions, producers with ids, readers of committed records, logs whose
+start moved, a producer that promises an order, an end of the log that was looked up by time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.history.load import History
+from checkers.history.responses import imported, looks_up, response_log_start
+from checkers.settled import marks
+from checkers.settled.batches import LOUD, MOST_LOOSE, PLACED, SILENT, Batches, batches_of
+from checkers.settled.blocks import BLOCK, agreeing_blocks, block_of, blocks_between
+from checkers.spark.tables import stored
+
+WORTH_IT = 0.5
+"""Where fewer of the blocks than this are settled, the whole history is judged."""
+_ENDLESS = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """rest: the history without what is settled. acked(p, offset, acked_ns): where each settled send that was
+    acknowledged ends, and when. counts: partition → name → how many settled values were acknowledged (`acked`), had an
+    unknown outcome and were read (`found`), or were read by nobody and unknown (`unknown`) or failed (`failed`); sends
+    of several values that were read (`batches`) or not (`silent_batches`); records that polls returned (`reads`), and
+    that both drains did (`compared`).
+    """
+
+    rest: History
+    acked: DataFrame
+    counts: Mapping[str, Mapping[str, int]]
+
+
+def settled_of(history: History, folder: Path) -> Settled | None:
+    """None where it is not tried, or not worth it. folder: for tables on the way."""
+    if not _plain(history):
+        return None
+    batches = batches_of(history, folder)
+    agreeing = agreeing_blocks(_placed_values(history, batches), history.polls)
+    blocks = stored(marks.drained(history, agreeing), folder / "blocks")
+    marked = (
+        marks.out_of_time(history, batches)
+        .unionByName(marks.out_of_order(batches))
+        .unionByName(marks.odd_polls(history))
+        .unionByName(marks.jumped_over(history))
+        .unionByName(marks.bounds(batches))
+        .unionByName(marks.sent_twice(history, batches))
+        .unionByName(blocks.where(~F.col("agrees") | F.col("compared").isNull()).select("p", "block"))
+    )
+    opened = _Open(history, batches, stored(marked.distinct(), folder / "open"), folder)
+    if opened.blocks.count() > (1 - WORTH_IT) * blocks.count():
+        return None
+    strays = stored(opened.strays(), folder / "strays")
+    if not strays.isEmpty():
+        more = opened.blocks.unionByName(strays).distinct()
+        opened = _Open(history, batches, stored(more, folder / "open-strays"), folder / "strays-too")
+    acked = opened.whole().where(F.col("acked"))
+    ends = acked.select("p", F.col("last").alias("offset"), F.col("complete_ns").alias("acked_ns"))
+    return Settled(opened.rest, ends, opened.counts(blocks))
+
+
+def _plain(history: History) -> bool:
+    """Whether nothing is in it that is not tried."""
+    sends = history.sends.agg(
+        *[F.count(name).alias(name) for name in ("txn", "producer_id", "sequence", "resends")],
+        F.count_if("in_order").alias("in_order"),
+        F.count_if((F.col("offset") < 0) | ((F.col("outcome") == "ok") & F.col("offset").isNull())).alias("odd"),
+        F.count_if(F.col("offset").isNull()).alias("loose"),
+    ).first()
+    requests = history.requests.agg(
+        F.count_if(F.col("isolation") != 0).alias("committed"),
+        F.count_if(response_log_start() > 0).alias("starts"),
+        F.count_if(looks_up() | imported()).alias("others"),
+        F.count_if((F.col("position") < 0) & (F.col("outcome") == "ok")).alias("odd"),
+    ).first()
+    assert sends is not None
+    assert requests is not None
+    many = sends["loose"] > MOST_LOOSE
+    odd = any(sends[name] for name in ("txn", "producer_id", "sequence", "resends", "in_order", "odd"))
+    return not (many or odd or any(requests) or not history.deletions.isEmpty() or not history.coordination.isEmpty())
+
+
+def _placed_values(history: History, batches: Batches) -> DataFrame:
+    """(p, offset, value): where each value is known to stand."""
+    acked = history.sends.where(F.col("offset").isNotNull()).select("p", "offset", "value")
+    read = batches.loose.where(F.col("fate") == PLACED).select("p", F.col("low").alias("offset"), "value")
+    return acked.unionByName(read)
+
+
+class _Open:
+    """What is not settled, where these blocks are not."""
+
+    def __init__(self, history: History, batches: Batches, blocks: DataFrame, folder: Path) -> None:
+        self.blocks = blocks
+        self._history = history
+        self._batches = batches
+        spans = batches.placed.select("p", "op", blocks_between(F.col("base"), F.col("last")).alias("block"))
+        touching = spans.join(F.broadcast(blocks), on=["p", "block"], how="left_semi").select("p", "op").distinct()
+        self._touching = stored(touching, folder / "touching")
+        self._parts = stored(self._parts_of(), folder / "parts")
+        sends, polls = self._sends(), self._within(history.polls)
+        self.rest = replace(history, sends=stored(sends, folder / "sends"), polls=stored(polls, folder / "polls"))
+
+    def whole(self) -> DataFrame:
+        """Rows of `placed` that are settled: none of their records lies in an open block."""
+        return self._batches.placed.join(F.broadcast(self._touching), on=["p", "op"], how="left_anti")
+
+    def _parts_of(self) -> DataFrame:
+        """(p, block, head, tail): of every block that has records which are not settled: those below `head`, and from
+        `tail` on. In one that is not open they are of sends that reach into a neighbour that is.
+        """
+        touching = self._batches.placed.join(F.broadcast(self._touching), on=["p", "op"], how="left_semi")
+        begin, end = F.col("block") * BLOCK, (F.col("block") + 1) * BLOCK
+        beside = (
+            touching.where(block_of(F.col("base")) != block_of(F.col("last")))
+            .select("p", "base", "last", blocks_between(F.col("base"), F.col("last")).alias("block"))
+            .select(
+                "p",
+                "block",
+                F.when(F.col("base") <= begin, F.col("last") + 1).otherwise(begin).alias("head"),
+                F.when(F.col("base") > begin, F.col("base")).otherwise(end).alias("tail"),
+            )
+        )
+        endless = F.lit(_ENDLESS)
+        whole = self.blocks.select("p", "block", endless.alias("head"), endless.alias("tail"))
+        parts = whole.unionByName(beside).groupBy("p", "block")
+        return parts.agg(F.max("head").alias("head"), F.min("tail").alias("tail"))
+
+    def _within(self, rows: DataFrame) -> DataFrame:
+        """Rows at offsets that are not settled."""
+        placed = rows.withColumn("block", block_of(F.col("offset")))
+        joined = placed.join(F.broadcast(self._parts), on=["p", "block"], how="inner")
+        inside = (F.col("offset") < F.col("head")) | (F.col("offset") >= F.col("tail"))
+        return joined.where(inside).select(*rows.columns)
+
+    def _sends(self) -> DataFrame:
+        sends = self._history.sends
+        loud = self._batches.loose.where(F.col("fate") == LOUD).select("p", "op")
+        ops = F.broadcast(loud.unionByName(self._touching).distinct())
+        loose = sends.where(F.col("offset").isNull()).join(ops, on=["p", "op"], how="left_semi")
+        return self._within(sends.where(F.col("offset").isNotNull())).unionByName(loose)
+
+    def strays(self) -> DataFrame:
+        """(p, block): where values stand that were read in an open block, and sent in none."""
+        read = self.rest.polls.select("p", "value").distinct()
+        strays = read.join(self.rest.sends.select("p", "value"), on=["p", "value"], how="left_anti")
+        home = _placed_values(self._history, self._batches).join(
+            F.broadcast(strays), on=["p", "value"], how="left_semi"
+        )
+        return home.select("p", block_of(F.col("offset")).alias("block")).distinct()
+
+    def counts(self, blocks: DataFrame) -> dict[str, dict[str, int]]:
+        """Settled.counts. blocks: all, with `compared`."""
+        n = F.col("last") - F.col("base") + 1
+        placed = (
+            self.whole()
+            .groupBy("p")
+            .agg(
+                F.sum(F.when(F.col("acked"), n)).alias("acked"),
+                F.sum(F.when(~F.col("acked"), n)).alias("found"),
+                F.count_if(n > 1).alias("batches"),
+            )
+        )
+        silent = (
+            self._batches.loose.where(F.col("fate") == SILENT)
+            .groupBy("p")
+            .agg(
+                F.count_if(F.col("outcome") == "info").alias("unknown"),
+                F.count_if(F.col("outcome") == "fail").alias("failed"),
+                F.count_distinct(F.when(F.col("of") > 1, F.col("op"))).alias("silent_batches"),
+            )
+        )
+        reads = self._history.polls.groupBy("p").agg(F.count(F.lit(1)).alias("all_reads"))
+        rest_reads = self.rest.polls.groupBy("p").agg(F.count(F.lit(1)).alias("rest_reads"))
+        joined = reads
+        for frame in (rest_reads, placed, silent, self._compared(blocks)):
+            joined = joined.join(frame, on="p", how="full_outer")
+        return {row["p"]: _of_row(row.asDict()) for row in joined.collect()}
+
+    def _compared(self, blocks: DataFrame) -> DataFrame:
+        beside = self._parts.where(F.col("head") != _ENDLESS)
+        begin, end = F.col("block") * BLOCK, (F.col("block") + 1) * BLOCK
+        settled = F.greatest(F.coalesce("tail", end) - F.coalesce("head", begin), F.lit(0))
+        return (
+            blocks.join(F.broadcast(self.blocks), on=["p", "block"], how="left_anti")
+            .join(F.broadcast(beside), on=["p", "block"], how="left")
+            .groupBy("p")
+            .agg(F.sum(settled * F.col("compared")).alias("compared"))
+        )
+
+
+def _of_row(row: Mapping[str, int | None]) -> dict[str, int]:
+    counts = {name: int(value or 0) for name, value in row.items() if name != "p"}
+    reads = counts.pop("all_reads") - counts.pop("rest_reads")
+    return {**counts, "reads": reads}
