@@ -188,7 +188,7 @@ def _judge(
     faults = faults_of(marks.result())
     has_znodes = not prepared.missing_evidence.get("zookeeper")
     # Of a short one all is judged sooner than it is known what is settled.
-    folder = None if in_one_piece(session) else run_dir / "parquet" / "settled"
+    folder = None if in_one_piece(session) else run_dir / "parquet"
     rows = _rows(history, evidence, raw_events, faults, progress, has_znodes=has_znodes, folder=folder)
     quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
     work = pool.submit(work_in, history, quiet_windows)
@@ -248,7 +248,7 @@ def _rows(
     has_znodes: bool,
     folder: Path | None,
 ) -> list[Row]:
-    """What all families of rules found, black box and white box. folder: for tables of a long history on the way."""
+    """What all families of rules found, black box and white box. folder: of a long history's tables."""
     spans = joined(interruptions(faults))
     if has_znodes and spans and evidence.expiry is not None and evidence.expiry.requested:
         absent_ns = absences(evidence.znodes.registrations, evidence.events, evidence.info)

@@ -27,7 +27,7 @@ from checkers.history.run_info import RunInfo, load_run_info
 from checkers.settled.figures import with_settled
 from checkers.settled.unsettle import settled_of
 from checkers.spark.session import open_session
-from checkers.spark.tables import empty
+from checkers.spark.tables import empty, in_one_piece
 from checkers.verdicts.catalogue import BLACK_BOX, DRAINS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import Row, by_checker, judge
@@ -38,8 +38,10 @@ WITNESSES = 1000
 """Findings that are brought back of a kind: all that are planted."""
 
 
-def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, settle: bool = True) -> list[Row]:
-    """What the black-box families find in the tables of a folder."""
+def judged(
+    spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, settle: bool | None = None
+) -> list[Row]:
+    """What the black-box families find in the tables of a folder. settle: as `analyze` does, unless said."""
     history = stored_history(spark, folder)
     nothing = empty(spark, schema.EVENTS)
     evidence = build_evidence(
@@ -51,7 +53,8 @@ def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, 
         empty(spark, schema.CHECKPOINT),
         [],
     )
-    settled = settled_of(history, folder / "settled") if settle else None
+    wanted = not in_one_piece(spark) if settle is None else settle
+    settled = settled_of(history, folder) if wanted else None
     facts = build_facts(
         history if settled is None else settled.rest,
         leader_changes(history, evidence),

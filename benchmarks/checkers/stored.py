@@ -55,8 +55,7 @@ def make(shape: Shape, folder: Path, processes: int = 2) -> list[Anomaly]:
         units = shape.units()
         while some := list(islice(units, _AT_ONCE)):
             list(pool.map(write, some))
-    for table, rows in rows_of(shape, anomalies).items():
-        _write(folder, table, "closing", _of_rows(rows))
+    write_closing(shape, anomalies, folder)
     made.write_text(json.dumps(what), encoding="utf-8")
     return anomalies
 
@@ -65,6 +64,12 @@ def write_unit(shape: Shape, anomalies: Iterable[Anomaly], folder: Path, unit: U
     """One file of each table that the piece has rows of."""
     for table, columns in tables_of(shape, unit, anomalies).items():
         _write(folder, table, unit.name, arrow(columns))
+
+
+def write_closing(shape: Shape, anomalies: Iterable[Anomaly], folder: Path) -> None:
+    """How the history begins and ends: one file of each table."""
+    for table, rows in rows_of(shape, anomalies).items():
+        _write(folder, table, "closing", _of_rows(rows))
 
 
 def arrow(columns: Columns) -> pa.Table:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-INTERVAL_S = 0.2
+INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)

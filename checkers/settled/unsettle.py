@@ -18,15 +18,18 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.history.load import History
+from checkers.history.load import History, stored_history
 from checkers.history.responses import imported, looks_up, response_log_start
 from checkers.settled import marks
 from checkers.settled.batches import LOUD, MOST_LOOSE, PLACED, SILENT, Batches, batches_of
 from checkers.settled.blocks import BLOCK, agreeing_blocks, block_of, blocks_between
-from checkers.spark.tables import stored
+from checkers.spark.brief import brief_session
+from checkers.spark.tables import read_table, stored
 
 WORTH_IT = 0.5
 """Where fewer of the blocks than this are settled, the whole history is judged."""
+FEW_ROWS = 2_000_000
+"""Of operations, and of what is left of sends and polls: up to so many a brief session judges sooner."""
 _ENDLESS = (1 << 63) - 1
 
 
@@ -44,8 +47,12 @@ class Settled:
     counts: Mapping[str, Mapping[str, int]]
 
 
-def settled_of(history: History, folder: Path) -> Settled | None:
-    """None where it is not tried, or not worth it. folder: for tables on the way."""
+def settled_of(history: History, parquet: Path) -> Settled | None:
+    """None where it is not tried, or not worth it. parquet: the folder of its tables, and of those on the way.
+
+    Few rows that are left are of a brief session.
+    """
+    folder = parquet / "settled"
     if not _plain(history):
         return None
     batches = batches_of(history, folder)
@@ -69,7 +76,25 @@ def settled_of(history: History, folder: Path) -> Settled | None:
         opened = _Open(history, batches, stored(more, folder / "open-strays"), folder / "strays-too")
     acked = opened.whole().where(F.col("acked"))
     ends = acked.select("p", F.col("last").alias("offset"), F.col("complete_ns").alias("acked_ns"))
-    return Settled(opened.rest, ends, opened.counts(blocks))
+    settled = Settled(opened.rest, stored(ends, folder / "acked"), opened.counts(blocks))
+    return _briefly(settled, parquet, opened.folder, folder) if _few_rows(settled.rest) else settled
+
+
+def _few_rows(rest: History) -> bool:
+    return all(table.count() <= FEW_ROWS for table in (rest.ops, rest.sends, rest.polls))
+
+
+def _briefly(settled: Settled, parquet: Path, rest: Path, folder: Path) -> Settled:
+    """The same, in a brief session. rest: where its sends and polls are."""
+    brief = brief_session(settled.acked.sparkSession)
+    whole = stored_history(brief, parquet)
+    sends, polls = (read_table(brief, frame.schema, rest / name) for name, frame in _judged(settled.rest))
+    acked = read_table(brief, settled.acked.schema, folder / "acked")
+    return Settled(replace(whole, sends=sends, polls=polls), acked, settled.counts)
+
+
+def _judged(history: History) -> tuple[tuple[str, DataFrame], ...]:
+    return ("sends", history.sends), ("polls", history.polls)
 
 
 def _plain(history: History) -> bool:
@@ -105,6 +130,7 @@ class _Open:
 
     def __init__(self, history: History, batches: Batches, blocks: DataFrame, folder: Path) -> None:
         self.blocks = blocks
+        self.folder = folder
         self._history = history
         self._batches = batches
         spans = batches.placed.select("p", "op", blocks_between(F.col("base"), F.col("last")).alias("block"))
