@@ -23,7 +23,7 @@ from checkers.spark.master import is_local, is_on_loopback, is_submitted, pieces
 from checkers.spark.places import Place, Stored
 from checkers.spark.workers import use_this_interpreter
 
-QUICK_BYTES = 200_000_000
+QUICK_BYTES = 100_000_000
 """History size below which the short-job settings are used."""
 
 # Warnings of a run that works (native library, host name) would bury the verdict.
