@@ -18,55 +18,37 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers.admin.families import administration
-from checkers.allowances.allowances import excuse_unclean, reason_for
+from checkers.allowances.allowances import reason_for
 from checkers.allowances.expiry import expiry_of
-from checkers.applications.families import applications
-from checkers.black_box.facts import build_facts
-from checkers.black_box.families import black_box, of_imported
-from checkers.black_box.followers import of_followers
-from checkers.compaction.families import compaction
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
-from checkers.coverage.compacted import unfit
 from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons, wanted
-from checkers.coverage.queries import (
-    leader_changes,
-    work_in,
-)
+from checkers.coverage.queries import work_in
 from checkers.coverage.recovery import QuietWindow, load_end_ns, quiet_windows_of
 from checkers.coverage.requirements import CoverageResult, judge_coverage
 from checkers.coverage.seen import Queries
-from checkers.evidence.absences import absences, with_gone
 from checkers.evidence.events import load_events
 from checkers.evidence.fetched import RunFolder, fetched
-from checkers.evidence.interrupted import joined
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.timeline import Evidence, build_evidence
 from checkers.evidence.znodes import znode_tables
-from checkers.groups.families import of_groups
+from checkers.found import found
 from checkers.history import schema
-from checkers.history.faults import Fault, faults_of, interruptions
+from checkers.history.faults import Fault, faults_of
 from checkers.history.load import History, HistoryHealth, convert, load_history
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.progress import Progress
 from checkers.results import results as run_report
 from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings, script_names
-from checkers.settled.figures import with_settled
-from checkers.settled.unsettle import Settled, settled_of
 from checkers.spark.hadoop import HadoopFiles
 from checkers.spark.master import is_local, is_submitted
 from checkers.spark.places import Place, Stored, is_file, lines_with
 from checkers.spark.session import history_bytes, open_session, start_java
 from checkers.spark.tables import in_one_piece, read_table
-from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS, LOOKUPS
-from checkers.verdicts.jobs import collect_families
+from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.prefixes import stands
-from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
-from checkers.white_box.families import white_box
 
 _AFTER_FAMILIES = 4
 """Jobs that begin once the rules have been looked at: work in quiet windows, opened damage, witnesses, series."""
@@ -188,8 +170,10 @@ def _judge(
     faults = faults_of(marks.result())
     has_znodes = not prepared.missing_evidence.get("zookeeper")
     # Of a short one all is judged sooner than it is known what is settled.
-    folder = None if in_one_piece(session) else run_dir / "parquet"
-    rows = _rows(history, evidence, raw_events, faults, progress, has_znodes=has_znodes, folder=folder)
+    tables = None if in_one_piece(session) else folder.whole / "parquet"
+    rows = found(
+        history, evidence, raw_events, faults, progress, has_znodes=has_znodes, tables=tables, after=_AFTER_FAMILIES
+    )
     quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
     work = pool.submit(work_in, history, quiet_windows)
     work.add_done_callback(lambda _: progress.done())
@@ -236,65 +220,6 @@ def _evidence(
         [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
         expiry_of(run_dir / "history.jsonl", info, events, requested=health.deletions > 0),
     )
-
-
-def _rows(
-    history: History,
-    evidence: Evidence,
-    raw_events: DataFrame,
-    faults: Sequence[Fault],
-    progress: Progress,
-    *,
-    has_znodes: bool,
-    folder: Path | None,
-) -> list[Row]:
-    """What all families of rules found, black box and white box. folder: of a long history's tables."""
-    spans = joined(interruptions(faults))
-    if has_znodes and spans and evidence.expiry is not None and evidence.expiry.requested:
-        absent_ns = absences(evidence.znodes.registrations, evidence.events, evidence.info)
-        spans = with_gone(spans, absent_ns, evidence.info.session_timeout_ms)
-    settled = None if folder is None else _settled(history, evidence, folder)
-    facts = build_facts(
-        history if settled is None else settled.rest,
-        leader_changes(history, evidence),
-        expiry=evidence.expiry,
-        unclean=evidence.unclean,
-        events=evidence.events,
-        interruptions=spans,
-        lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
-        start_written_ns=evidence.info.start_written_ns,
-        settled=None if settled is None else settled.acked,
-    )
-    families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
-    if evidence.info.imported:
-        families |= of_imported(facts)
-    if any(wanted(spec, evidence.info) for spec in GROUPS):
-        families |= of_groups(history)
-    if any(wanted(spec, evidence.info) for spec in TRANSACTIONS):
-        families |= transactions(facts, cycles=any(wanted(spec, evidence.info) for spec in CYCLES))
-    if any(wanted(spec, evidence.info) for spec in APPLICATIONS):
-        families |= applications(facts)
-    if any(wanted(spec, evidence.info) for spec in COMPACTION):
-        families |= compaction(facts, evidence.info.tombstones_ms)
-    if any(wanted(spec, evidence.info) for spec in ADMIN):
-        families |= administration(history, faults, one_server=len(evidence.info.zookeepers) == 1)
-    if any(wanted(spec, evidence.info) for spec in FOLLOWERS):
-        families |= of_followers(history, faults)
-    progress.rest(len(families) + _AFTER_FAMILIES)
-    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
-    if settled is not None:
-        rows = with_settled(rows, settled.counts)
-    # Figures stay: how much was acknowledged is one.
-    return [row for row in rows if row.kind == "figure" or not unfit(row.checker, evidence.info)]
-
-
-def _settled(history: History, evidence: Evidence, folder: Path) -> Settled | None:
-    """What of a history needs counting only; None where rules look at more of a record than that is known of."""
-    others = (*TRANSACTIONS, *APPLICATIONS, *COMPACTION, *LOOKUPS)
-    more = evidence.info.imported or any(wanted(spec, evidence.info) for spec in others)
-    if more or evidence.unclean or evidence.expiry is not None:
-        return None
-    return settled_of(history, folder)
 
 
 def _checks(

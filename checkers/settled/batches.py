@@ -6,13 +6,13 @@ Input grain: one row per send, and one per value of those that nothing acknowled
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
 from checkers.settled.blocks import block_of, crowded
+from checkers.spark.places import Place
 from checkers.spark.tables import stored
 
 MOST_LOOSE = 4_000_000
@@ -36,7 +36,7 @@ PLACED, SILENT, LOUD = "placed", "silent", "loud"
 """Fates of a send that nothing acknowledged: all of it was read, where one batch stands; nothing was read; else."""
 
 
-def batches_of(history: History, folder: Path) -> Batches:
+def batches_of(history: History, folder: Place) -> Batches:
     """Of a history with few values that nothing acknowledged. folder: scratch space."""
     few = stored(crowded(history.sends.select("value")), folder / "few")
     loose = stored(_loose(history, few), folder / "loose")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,6 +23,7 @@ from checkers.settled import marks
 from checkers.settled.batches import LOUD, MOST_LOOSE, PLACED, SILENT, Batches, batches_of
 from checkers.settled.blocks import BLOCK, agreeing_blocks, block_of, blocks_between
 from checkers.spark.brief import brief_session
+from checkers.spark.places import Place
 from checkers.spark.tables import read_table, stored
 
 WORTH_IT = 0.5
@@ -47,7 +47,7 @@ class Settled:
     counts: Mapping[str, Mapping[str, int]]
 
 
-def settled_of(history: History, parquet: Path) -> Settled | None:
+def settled_of(history: History, parquet: Place) -> Settled | None:
     """None where it is not tried, or not worth it. parquet: the folder of its tables, and of those on the way.
 
     Few rows that are left are of a brief session.
@@ -84,7 +84,7 @@ def _few_rows(rest: History) -> bool:
     return all(table.count() <= FEW_ROWS for table in (rest.ops, rest.sends, rest.polls))
 
 
-def _briefly(settled: Settled, parquet: Path, rest: Path, folder: Path) -> Settled:
+def _briefly(settled: Settled, parquet: Place, rest: Place, folder: Place) -> Settled:
     """The same, in a brief session. rest: where its sends and polls are."""
     brief = brief_session(settled.acked.sparkSession)
     whole = stored_history(brief, parquet)
@@ -128,7 +128,7 @@ def _placed_values(history: History, batches: Batches) -> DataFrame:
 class _Open:
     """What is not settled, where these blocks are not."""
 
-    def __init__(self, history: History, batches: Batches, blocks: DataFrame, folder: Path) -> None:
+    def __init__(self, history: History, batches: Batches, blocks: DataFrame, folder: Place) -> None:
         self.blocks = blocks
         self.folder = folder
         self._history = history

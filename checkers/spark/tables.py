@@ -44,7 +44,7 @@ def write_table(frame: DataFrame, folder: Place, *, pieces: bool = False) -> Non
         )
 
 
-def stored(frame: DataFrame, folder: Path) -> DataFrame:
+def stored(frame: DataFrame, folder: Place) -> DataFrame:
     """The same rows, computed now and written, as read back: nothing of how they were made is in the plans of what is
     made of them. Of frames that are cached Spark describes the whole plan, with the plans of those in it, each time.
     """

@@ -74,7 +74,8 @@ def test_odd_line_is_left_to_spark(line: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_every_line_is_in_one_place(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
-    lines, odd = [], []
+    lines: list[bytes] = []
+    odd: list[bytes] = []
     for index in range(random.randrange(400)):
         line = random.choice(ODD) if random.random() < 0.02 else json.dumps({"index": index}).encode()
         (odd if line in ODD else lines).append(line)
