@@ -52,7 +52,13 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for file in ("core-site.xml", "hdfs-site.xml"):
         (folder / file).write_text(f"<configuration>{properties}</configuration>")
     jars = maven_jars("hadoop-minicluster-3.4.1", ["org.apache.hadoop:hadoop-client-minicluster:3.4.1"])
-    java = [str(find_java_for_spark().executable), "-Xmx256m", "-cp", f"{folder}:{jars}/*"]
+    java = [
+        str(find_java_for_spark().executable),
+        "-Xmx256m",
+        f"-Djava.io.tmpdir={folder}",
+        "-cp",
+        f"{folder}:{jars}/*",
+    ]
     server = "org.apache.hadoop.hdfs.server"
     subprocess.run([*java, f"{server}.namenode.NameNode", "-format"], check=True, capture_output=True, timeout=300)
     with ExitStack() as started:
