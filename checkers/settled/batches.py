@@ -95,10 +95,13 @@ def _loose(history: History, few: DataFrame) -> DataFrame:
 
 
 def _fates(values: DataFrame) -> DataFrame:
-    """(p, op, fate). One with a value that may have been sent twice is loud, and one that is said to have come out."""
+    """(p, op, fate). One with a value that may have been sent twice is loud, and one that is said to have come out.
+
+    Numbers alone: for the smallest or largest of texts Spark would sort.
+    """
     told = values.groupBy("p", "op").agg(
-        F.min("outcome").alias("least"),
-        F.max("outcome").alias("most"),
+        F.count_if(F.col("outcome") == "ok").alias("oks"),
+        F.count_if(F.col("outcome") == "info").alias("infos"),
         F.count("is_crowded").alias("crowded"),
         F.count(F.lit(1)).alias("values"),
         F.max("of").alias("sent"),
@@ -106,8 +109,8 @@ def _fates(values: DataFrame) -> DataFrame:
         F.min("shift_low").alias("base"),
         F.max("shift_high").alias("top"),
     )
-    plain = (F.col("crowded") == 0) & (F.col("most") != "ok")
-    unknown = (F.col("least") == "info") & (F.col("most") == "info")
+    plain = (F.col("crowded") == 0) & (F.col("oks") == 0)
+    unknown = F.col("infos") == F.col("values")
     whole = (F.col("values") == F.col("sent")) & (F.col("read") == F.col("sent")) & (F.col("base") == F.col("top"))
     fate = F.when(plain & (F.col("read") == 0), F.lit(SILENT)).when(plain & unknown & whole, F.lit(PLACED))
     return told.select("p", "op", fate.otherwise(F.lit(LOUD)).alias("fate"))
