@@ -10,6 +10,7 @@ from checkers.allowances.allowances import reason_for
 from checkers.coverage.requirements import CoverageResult
 from checkers.results.results import durability, linearizability, sentence
 from checkers.verdicts.catalogue import ALL, BY_NAME
+from checkers.verdicts.spec import Spec
 from checkers.verdicts.verdict import ONE_LINE, WITNESSES, CheckResult, Row, by_checker, found_unasked, judge, worst
 
 pytestmark = pytest.mark.guarantee("V5")
@@ -40,10 +41,19 @@ def test_judge_with_all_figures_and_no_finding_is_valid() -> None:
 
 
 @pytest.mark.parametrize("spec", [spec for spec in ALL if spec.needs], ids=lambda spec: spec.name)
-def test_judge_without_any_figure_is_unknown(spec: object) -> None:
-    result = judge(spec, [], ["hw-0"])  # type: ignore[arg-type]
+def test_judge_without_any_figure_is_unknown(spec: Spec) -> None:
+    result = judge(spec, [], ["hw-0"])
     assert result.verdict == "unknown"
-    assert "hw-0" in result.reasons[0]
+    assert ("hw-0" in result.reasons[0]) != spec.of_run
+
+
+def test_judge_of_the_whole_run_needs_each_figure_once_wherever_it_was_seen() -> None:
+    spec = BY_NAME["config-not-linearizable"]
+    changes = Row(spec.name, "figure", "hw-admin0", 1, detail="changes", figure=3.0)
+    described = Row(spec.name, "figure", "hw-admin1", 1, detail="settings_described", figure=1.0)
+    assert judge(spec, [changes, described], ["hw-0", "hw-1"]).verdict == "valid"
+    lacking = judge(spec, [changes, replace(described, figure=0.0)], ["hw-0", "hw-1"])
+    assert (lacking.verdict, lacking.reasons) == ("unknown", ["no setting that a topic had was described"])
 
 
 def test_judge_with_one_partition_unseen_is_unknown_and_names_it() -> None:
