@@ -44,7 +44,7 @@ from checkers.results.witnesses import history_lines, replica_holdings, script_n
 from checkers.spark.hadoop import HadoopFiles
 from checkers.spark.master import is_local, is_submitted
 from checkers.spark.places import Place, Stored, is_file, lines_with
-from checkers.spark.session import history_bytes, open_session, start_java
+from checkers.spark.session import history_bytes, open_session, start_java, suit
 from checkers.spark.tables import in_one_piece, read_table
 from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.prefixes import stands
@@ -96,6 +96,7 @@ def analyse(
             decoding = progress.watch(pool.submit(prepare, folder.local, info, folder.whole))
             size = history_bytes(folder.whole)
             session = spark or open_session(spark_master, history_bytes=size, conf=spark_conf)
+            suit(session, size)
             try:
                 odd = None if converting is None else converting.result()
                 reading = progress.watch(pool.submit(load_history, session, path, parquet, odd))
