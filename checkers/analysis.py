@@ -96,7 +96,7 @@ def analyse(
             decoding = progress.watch(pool.submit(prepare, folder.local, info, folder.whole))
             size = history_bytes(folder.whole)
             session = spark or open_session(spark_master, history_bytes=size, conf=spark_conf)
-            suit(session, size)
+            suit(session, size, spark_conf)
             try:
                 odd = None if converting is None else converting.result()
                 reading = progress.watch(pool.submit(load_history, session, path, parquet, odd))

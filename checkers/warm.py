@@ -42,14 +42,18 @@ def listen(path: Path, judge: Judge) -> NoReturn:
     # All that Spark and Python make goes below it, and with it.
     scratch = path.with_name(f"{path.name}.files").absolute()
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    os.environ["TMPDIR"] = str(scratch)
 
     def end() -> NoReturn:
         _end(path, scratch)
 
     on_interrupt = signal.getsignal(signal.SIGINT)
-    session = open_session()
+    try:
+        scratch.mkdir()
+        os.environ["TMPDIR"] = str(scratch)
+        session = open_session()
+    except BaseException:
+        _remove(path, scratch)
+        raise
     # Spark takes Ctrl-C for itself.
     signal.signal(signal.SIGINT, on_interrupt)
     threading.Thread(target=_at_end_of_input, args=(end,), daemon=True).start()
@@ -89,7 +93,8 @@ def _answer(connection: socket.socket, session: SparkSession, judge: Judge, end:
     answered = threading.Event()
     threading.Thread(target=_while_asked, args=(connection, answered, end), daemon=True).start()
     try:
-        with log.open("w", encoding="utf-8") as output, redirect_stdout(output), redirect_stderr(output):
+        # Java, which was started before, may write there too.
+        with log.open("a", encoding="utf-8") as output, redirect_stdout(output), redirect_stderr(output):
             return {"code": judge(run_dir, progress, session)}
     finally:
         answered.set()
@@ -118,6 +123,10 @@ def _end(path: Path, scratch: Path) -> NoReturn:
     if java is not None:
         java.kill()
         java.wait()
+    _remove(path, scratch)
+    os._exit(0)
+
+
+def _remove(path: Path, scratch: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     path.unlink(missing_ok=True)
-    os._exit(0)

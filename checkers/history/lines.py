@@ -115,8 +115,11 @@ def _read(lines: bytes, fields: pa.Schema) -> pa.Table | None:
 
 
 def _are_objects(lines: bytes) -> bool:
-    """By how they begin."""
-    return lines.startswith(b"{") and lines.count(b"\n{") == lines.count(b"\n", 0, -1)
+    """By how each begins and ends. None then goes on over the next line: what has begun in it, and `}` has ended in
+    it, wants a comma or a bracket there.
+    """
+    ends = lines.count(b"\n")
+    return lines.startswith(b"{") and lines.count(b"\n{") == ends - 1 and lines.count(b"}\n") == ends
 
 
 def _is_text(lines: bytes) -> bool:

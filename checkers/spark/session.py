@@ -110,9 +110,11 @@ def open_session(
     return session
 
 
-def suit(session: SparkSession, history_bytes: int) -> None:
-    """For one run of that size: have a short job's session compile expressions, or not. Nothing to any other."""
-    if in_one_piece(session):
+def suit(session: SparkSession, history_bytes: int, conf: Mapping[str, str] | None = None) -> None:
+    """For one run of that size: have a short job's session compile expressions, or not. Nothing to any other, nor where
+    the user's settings say it.
+    """
+    if in_one_piece(session) and _FACTORY not in (conf or {}):
         session.conf.set(_FACTORY, _factory(history_bytes))
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.runs.judge_process import SOCKET, forget
 from harness.runs.room import device_of, said
 from harness.runs.store import RunStore
 from harness.runs.warm_judge import WarmJudge, WithoutJudge
@@ -104,6 +105,10 @@ def log_of(store: RunStore) -> Path:
 
 def _run(store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, int], None], uri: str | None) -> int:
     log = log_of(store)
+    # Two write there: the judge, and the Java that it started.
+    log.write_bytes(b"")
+    if where.judge != store.path / SOCKET:
+        forget(store.path / SOCKET)
     with _scratch(store) as scratch:
         progress = scratch / "progress"
         if where.judge is not None and where.spark_master is None and not where.spark_conf and uri is None:
@@ -117,7 +122,7 @@ def _run(store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, in
             command += ["--spark-master", where.spark_master]
         for setting in where.spark_conf:
             command += ["--spark-conf", setting]
-        with log.open("wb") as output:
+        with log.open("ab") as output:
             # A group of its own, so that the JVM which Spark starts ends with it, before it could tidy up.
             process = subprocess.Popen(
                 command,

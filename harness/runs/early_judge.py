@@ -12,13 +12,14 @@ from dataclasses import replace
 from types import TracebackType
 
 from harness.runs.checkers_process import Where, log_of
-from harness.runs.judge_process import JudgeProcess
+from harness.runs.judge_process import SOCKET, JudgeProcess
 from harness.runs.store import RunStore
 
 LISTENS_WITHIN_S = 30.0
 """It listens before Java has started: Python's imports take a second or two."""
 _LOOK_EVERY_S = 0.05
-_SOCKET = "judge"
+MOST_BYTES = 40_000_000
+"""Of a history: with a longer one a run is more than such a session takes, its event logs being twice as long."""
 
 
 class EarlyJudge:
@@ -42,9 +43,11 @@ class EarlyJudge:
 
     def start(self) -> None:
         """Begin to start it, if this run is to have one, and return."""
-        if self._judge is None and self._where == Where():
-            with suppress(OSError):
-                self._judge = JudgeProcess(self._store.path / _SOCKET, log_of(self._store))
+        if self._judge is not None or self._where != Where():
+            return
+        with suppress(OSError):
+            if self._store.history.stat().st_size < MOST_BYTES:
+                self._judge = JudgeProcess(self._store.path / SOCKET, log_of(self._store))
 
     def ready(self) -> Where:
         """Where the run is to be judged: by this judge, once it listens; else as if there were none."""

@@ -6,11 +6,17 @@ ends, and leaves nothing behind.
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-_END_S = 20.0
+SOCKET = "judge"
+"""Name of its socket in the folder of a run that has a judge of its own."""
+_END_S = 5.0
 
 
 class JudgeProcess:
@@ -34,11 +40,20 @@ class JudgeProcess:
         return self.socket.exists() and self.process.poll() is None
 
     def end(self) -> None:
-        """End it, also while it judges."""
+        """End it, also while it judges, or still starts."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
             self.process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            # Until Java has started nobody looks at the standard input. Java is of its session.
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+        forget(self.socket)
+
+
+def forget(socket: Path) -> None:
+    """Remove what a judge that is dead may have left."""
+    socket.unlink(missing_ok=True)
+    shutil.rmtree(socket.with_name(f"{socket.name}.files"), ignore_errors=True)

@@ -5,6 +5,7 @@ Decides which ended runs are judged at all. Must not know how checkers work.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.runs.analysis import CRASH, INVALID, Judged, analyze, command_again
@@ -28,8 +29,9 @@ class Judgement(NamedTuple):
         return self.judged.exit_code if self.problem is None or self.judged.exit_code == INVALID else CRASH
 
 
-def judge(recording: Recording, problem: str | None, limit_s: float | None, where: Where) -> Judgement:
-    """Have a closed recording judged, within limit_s where there is one. problem: what the run broke off for.
+def judge(recording: Recording, problem: str | None, limit_s: float | None, where: Callable[[], Where]) -> Judgement:
+    """Have a closed recording judged, within limit_s where there is one. problem: what the run broke off for; where:
+    asked for once it is to be judged.
 
     What was recorded before a run broke off may already prove a loss. A run that a signal ended is not judged, nor one
     that ended for want of space: checkers write more than a run does.
@@ -48,7 +50,7 @@ def judge(recording: Recording, problem: str | None, limit_s: float | None, wher
             judged = analyze(
                 recording.store,
                 limit_s,
-                where=where,
+                where=where(),
                 say=recording.console.say,
                 on_jobs=recording.stats.jobs,
             )

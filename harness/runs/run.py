@@ -97,7 +97,7 @@ def run(plan: Plan, options: Options) -> Ended:
         broken = _record(plan, recording, early.start if options.analysis else lambda: None)
         problem = recording.close(*broken)
         if options.analysis:
-            found = judge(recording, problem, plan.limits.analysis_s, early.ready())
+            found = judge(recording, problem, plan.limits.analysis_s, early.ready)
             if found.judged is None and problem is None:
                 recording.note_trouble(SIGNAL if abort.is_set() else ANALYSIS)
         else:

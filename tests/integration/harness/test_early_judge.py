@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
+from harness.runs import early_judge, judge_process
 from harness.runs.analysis import analyze
 from harness.runs.checkers_process import HERE, Where
 from harness.runs.early_judge import EarlyJudge
 from harness.runs.store import RunStore
+from tests.support.wait import eventually
 
+RESULTS = '{"verdict": "valid", "sentence": "It is.", "checkers": {}}'
 _JUDGE = """
 import json, os, socket, sys, threading
 path = sys.argv[sys.argv.index("--listen") + 1]
@@ -81,3 +85,44 @@ def test_judge_that_is_not_asked_ends_with_the_run(store: RunStore, program: Pat
     with EarlyJudge(HERE, store) as early:
         early.start()
     assert program.with_name("ended").exists()
+
+
+def test_long_run_gets_no_judge(store: RunStore, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_judge, "MOST_BYTES", store.history.stat().st_size)
+    runs(program, "cat")
+    with EarlyJudge(HERE, store) as early:
+        early.start()
+        assert early.ready() == HERE
+
+
+def test_judge_that_does_not_end_is_ended_with_all_that_it_started(
+    store: RunStore, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while Java starts, when nobody looks at the standard input."""
+    monkeypatch.setattr(judge_process, "_END_S", 0.1)
+    pids = program.with_name("pids")
+    runs(
+        program, f'sleep 1000 & touch "$4"; mkdir "$4.files"; echo $! $$ > {pids}.new; mv {pids}.new {pids}; sleep 1000'
+    )
+    with EarlyJudge(HERE, store) as early:
+        early.start()
+        assert early.ready().judge == store.path / "judge"
+        eventually(pids.exists, "it has started what it starts", timeout_s=30)
+    assert not (store.path / "judge").exists()
+    assert not (store.path / "judge.files").exists()
+    eventually(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()), "all have ended", timeout_s=30)
+
+
+def test_what_a_dead_judge_left_goes_with_the_next_analysis(store: RunStore, program: Path) -> None:
+    (store.path / "judge").touch()
+    (store.path / "judge.files").mkdir()
+    runs(program, f"echo '{RESULTS}' > \"$3/results.json\"")
+    assert analyze(store, 30, where=HERE).verdict == "valid"
+    assert {path.name for path in store.path.glob("judge*")} == set()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -112,3 +112,11 @@ def test_files_of_before_are_replaced(tmp_path: Path) -> None:
         assert write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd") == expected
         assert pq.read_metadata(tmp_path / "parquet").num_rows == 1 - expected
     assert not (tmp_path / "odd").exists()
+
+
+def test_object_over_two_lines_is_odd_beside_two_on_one(tmp_path: Path) -> None:
+    """As many rows as lines, but not a row for each."""
+    path = tmp_path / "lines"
+    path.write_bytes(b'{"index":1,"records":[\n{"offset":1}]}\n{"index":2}{"index":3}\n{"index":4}\n')
+    assert write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd") == 3
+    assert pq.read_table(tmp_path / "parquet")["index"].to_pylist() == [4]
