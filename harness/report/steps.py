@@ -163,6 +163,11 @@ def _at_subject(
     return "", f"read @{records[0]['offset']}"
 
 
+def _sets(line: Line) -> str:
+    setting = line.get("setting")
+    return f"took back {line.get('config')}" if setting in (None, -1) else f"set {line.get('config')} to {setting}"
+
+
 def _which_offset(line: Line) -> str:
     timestamp = line.get("timestamp")
     if isinstance(timestamp, int) and timestamp >= 0:
@@ -187,8 +192,16 @@ _CALLS: dict[str, Callable[[Line], str]] = {
     "assign": lambda line: f"was given {_names(line)}",
     "revoke": lambda line: f"gave up {_names(line)}",
     "lost": lambda line: f"lost {_names(line)}",
+    "alter_config": lambda line: f"{_sets(line)} of topic {line.get('topic')}",
+    "describe_config": lambda line: f"asked what {line.get('config')} of topic {line.get('topic')} is",
+    "create_partitions": lambda line: f"asked for {line.get('count')} partitions of topic {line.get('topic')}",
+    "count_partitions": lambda line: f"asked how many partitions topic {line.get('topic')} has",
     "process": lambda line: f"processed {_values(line.get('values') or (), None)} of {_partition(line)}",
 }
+
+
+_TOLD = ("offset", "low_watermark", "producer_id", "producer_epoch", "member", "generation", "setting", "count")
+"""Fields of a completion that are told as they are."""
 
 
 def _call(invocation: Line, completion: Line | None) -> Step:
@@ -208,9 +221,7 @@ def _call(invocation: Line, completion: Line | None) -> Step:
 
 def _answer(completion: Line) -> str:
     said = [
-        f"{name.replace('_', ' ')} {number(completion[name])}"
-        for name in ("offset", "low_watermark", "producer_id", "producer_epoch", "member", "generation")
-        if completion.get(name) is not None
+        f"{name.replace('_', ' ')} {number(completion[name])}" for name in _TOLD if completion.get(name) is not None
     ]
     if completion.get("offsets"):
         said.append(_offsets(completion))

@@ -91,6 +91,16 @@ def test_poll_that_failed_says_why() -> None:
             "Client 3 committed offset 9 of hw-0 of group g at n1: done.",
         ),
         (
+            {"f": "alter_config", "topic": "a", "config": "retention.ms", "setting": 5000},
+            {},
+            "Client 3 set retention.ms to 5000 of topic a at n1: done.",
+        ),
+        (
+            {"f": "count_partitions", "topic": "a"},
+            {"count": 4},
+            "Client 3 asked how many partitions topic a has at n1: count 4.",
+        ),
+        (
             {"f": "fetch_offsets", "group": "g", "partitions": ["hw-0"]},
             {"offsets": [{"p": "hw-0", "offset": 4}]},
             "Client 3 asked for the committed offsets of group g at n1: offset 4 of hw-0.",
