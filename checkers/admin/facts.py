@@ -46,7 +46,7 @@ class AdminFacts:
 
 
 def build_admin_facts(history: History, faults: Iterable[Fault], *, one_server: bool) -> AdminFacts:
-    """faults: of the run; those that stop processes part a node's lives."""
+    """faults: of the run; those that stop processes, or change files, part a node's lives."""
     rows = history.coordination.where(F.col("topic").isNotNull())
     when: list[Column | str] = [
         "op",

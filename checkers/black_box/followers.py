@@ -1,8 +1,17 @@
 """follower-went-back: what a follower that reads for consumers (KIP-392) says of its watermark, answer by answer.
 
 Input grain: one row per poll of a follower with a response. A row proves: a follower told a watermark, and the same
-process, asked after that answer in the same leader epoch, told a lower one. A follower's watermark falls with its log
-alone, which it cuts only for a leader of another epoch. It may lag behind the leader's as it likes.
+process, asked after that answer in the same leader epoch, told a lower one. It may lag behind the leader's as it likes.
+
+The rule is highwater's: its follower's watermark is a maximum within a leader epoch, and falls with its log alone,
+which is cut for a leader of another epoch. Apache Kafka's followers take what the leader tells, and only warn where
+that goes back (UnifiedLog.updateHighWatermarkMetadata): a broker of Kafka's may be found at fault here.
+
+In its leader's epoch a follower's log may rightly fall below its watermark in three cases. An unclean election took
+what it had shown, and it took the new epoch before it cut; a replica outside the ISR throws away a compacted log that a
+cut would leave with holes: the workload refuses follower reads with either. And a replica outside the ISR that has
+nothing below its watermark, its log being empty since it began at an earlier leader's start, begins anew at its
+leader's lower one: allowed, where it told a watermark at its log start, and a lower log start since.
 
 That it shows nothing above the leader's watermark, `visibility` says by what clients saw, and `watermark_rules` by the
 event logs; what it returned, or passed over, the rules of polls judge as of any reader.
@@ -12,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from checkers.history.faults import Fault
@@ -31,21 +41,36 @@ def of_followers(history: History, faults: Iterable[Fault]) -> dict[str, Group]:
     return {"followers": lambda: [follower_checks(history, faults)]}
 
 
+def _began_anew() -> Column:
+    """Whether it had nothing below its watermark when it told it, and has a log that begins lower since."""
+    had_nothing = F.col("told.hw") <= F.col("told.log_start")
+    return F.coalesce(had_nothing & (F.col("log_start") < F.col("told.log_start")), F.lit(False))
+
+
 def follower_checks(history: History, faults: Iterable[Fault]) -> Family:
-    """faults: of the run; those that end processes part a node's lives."""
+    """faults: of the run; those that end processes, or change files, part a node's lives."""
     answers = history.requests.where((F.col("outcome") == "ok") & by_follower() & (F.col("hw") >= 0)).select(
-        "p", "op", "node", "leader_epoch", "invoke_ns", "complete_ns", "hw", "returned", life(ends_of(faults))
+        "p",
+        "op",
+        "node",
+        "leader_epoch",
+        "invoke_ns",
+        "complete_ns",
+        "hw",
+        "log_start",
+        "returned",
+        life(ends_of(faults)),
     )
     answers = kept(answers)
     known = answers.where(F.col("life").isNotNull() & (F.col("leader_epoch") >= 0))
-    fact = F.struct("hw", "op", "complete_ns")
+    fact = F.struct("hw", "op", "complete_ns", "log_start")
     judged = kept(latest(["p", "leader_epoch", "life"], known.drop("invoke_ns"), known, fact, "invoke_ns", "told"))
     found = apply_rules(
         judged,
         [
             Rule(
                 BACK,
-                F.col("told.hw") > F.col("hw"),
+                (F.col("told.hw") > F.col("hw")) & ~_began_anew(),
                 text(
                     "{n}, a follower of {p} in leader epoch {e}, told a watermark of {h}, though the same process had "
                     "told {t} in that epoch before",

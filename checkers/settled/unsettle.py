@@ -6,7 +6,8 @@ record with others would be compared with what is not settled. Of such a record 
 and when it was acknowledged (Settled.acked). Operations, requests and marks stay, all of them.
 
 Not tried where rules look at more than that: transactions, producers with ids, readers of committed records, logs whose
-start moved, a producer that promises an order, an end of the log that was looked up by time.
+start moved, a producer that promises an order, acknowledgements by fewer than all in sync (of which some are forgiven),
+an end of the log that was looked up by time.
 """
 
 from __future__ import annotations
@@ -58,15 +59,7 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
     batches = batches_of(history, folder)
     agreeing = agreeing_blocks(_placed_values(history, batches), history.polls)
     blocks = stored(marks.drained(history, agreeing), folder / "blocks")
-    marked = (
-        marks.out_of_time(history, batches)
-        .unionByName(marks.out_of_order(batches))
-        .unionByName(marks.odd_polls(history))
-        .unionByName(marks.jumped_over(history))
-        .unionByName(marks.bounds(batches))
-        .unionByName(marks.sent_twice(history, batches))
-        .unionByName(blocks.where(~F.col("agrees") | F.col("compared").isNull()).select("p", "block"))
-    )
+    marked = _marked(history, batches, blocks, folder)
     opened = _Open(history, batches, stored(marked.distinct(), folder / "open"), folder)
     if opened.blocks.count() > (1 - WORTH_IT) * blocks.count():
         return None
@@ -78,6 +71,22 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
     ends = acked.select("p", F.col("last").alias("offset"), F.col("complete_ns").alias("acked_ns"))
     settled = Settled(opened.rest, stored(ends, folder / "acked"), opened.counts(blocks))
     return _briefly(settled, parquet, opened.folder, folder) if _few_rows(settled.rest) else settled
+
+
+def _marked(history: History, batches: Batches, blocks: DataFrame, folder: Place) -> DataFrame:
+    """(p, block), not distinct: what is not settled. blocks: all, with `agrees` and `compared`."""
+    twice = stored(marks.sent_twice(history, batches), folder / "twice")
+    marked = (
+        marks.out_of_order(batches, twice)
+        .unionByName(marks.odd_polls(history, blocks))
+        .unionByName(marks.jumped_over(history, blocks))
+        .unionByName(marks.bounds(batches, twice))
+        .unionByName(twice)
+        .unionByName(blocks.where(~F.col("agrees") | F.col("compared").isNull()).select("p", "block"))
+    )
+    others = stored(marked.distinct(), folder / "marked")
+    late = stored(marks.late_sends(history, batches), folder / "late")
+    return others if late.isEmpty() else others.unionByName(marks.out_of_time(history, batches, late, others))
 
 
 def _few_rows(rest: History) -> bool:
@@ -102,6 +111,7 @@ def _plain(history: History) -> bool:
     sends = history.sends.agg(
         *[F.count(name).alias(name) for name in ("txn", "producer_id", "sequence", "resends")],
         F.count_if("in_order").alias("in_order"),
+        F.count_if(~F.col("acks").eqNullSafe(-1)).alias("acks"),
         F.count_if((F.col("offset") < 0) | ((F.col("outcome") == "ok") & F.col("offset").isNull())).alias("odd"),
         F.count_if(F.col("offset").isNull()).alias("loose"),
     ).first()
@@ -114,7 +124,7 @@ def _plain(history: History) -> bool:
     assert sends is not None
     assert requests is not None
     many = sends["loose"] > MOST_LOOSE
-    odd = any(sends[name] for name in ("txn", "producer_id", "sequence", "resends", "in_order", "odd"))
+    odd = any(sends[name] for name in ("txn", "producer_id", "sequence", "resends", "in_order", "acks", "odd"))
     return not (many or odd or any(requests) or not history.deletions.isEmpty() or not history.coordination.isEmpty())
 
 

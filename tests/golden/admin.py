@@ -110,6 +110,19 @@ def back_ok(s: Story) -> None:
     admin.drained(7)
 
 
+def back_while_stopping(s: Story) -> None:
+    """A broker serves while it is stopped in order; started again, it knows less at first, seen or not yet."""
+    admin = _begun(s)
+    admin.grow(6, node="a2")
+    now = s.now
+    admin.count(6, invoked=now + 2, completed=now + 3)
+    s.nemesis("start", "stop", 1, ["a1"], at=now + 4, began_ns=(now + 1) * 1_000_000)
+    admin.count(4, invoked=now + 12, completed=now + 13)
+    s.nemesis("stop", "stop", 1, ["a1"], at=now + 14, began_ns=(now + 11) * 1_000_000)
+    admin.count(4)
+    admin.drained(6)
+
+
 def back_bad(s: Story) -> None:
     admin = _begun(s)
     admin.count(4, node="a2")
@@ -188,6 +201,7 @@ MORE_ADMIN: dict[tuple[str, str], Tell] = {
     ("config-not-linearizable", "bad-twice"): config_twice,
     ("config-not-linearizable", "bad-invented"): config_invented,
     ("config-not-linearizable", "unknown-unchanged"): nobody,
+    ("partitions-went-back", "ok-stopping"): back_while_stopping,
     ("partitions-went-back", "bad-acknowledged"): back_acknowledged,
     ("partitions-went-back", "bad-lost"): back_lost,
     ("partitions-not-linearizable", "bad-refused"): count_refused,

@@ -29,7 +29,9 @@ def shown_bad(s: Story) -> None:
 
 
 def back_ok(s: Story) -> None:
-    """Another follower lags; one that was restarted; one in another epoch; and who was asked before it answered."""
+    """Another follower lags; one that was restarted; one in another epoch; who was asked before it answered; and one
+    whose empty log begins anew at its leader's start, below the start of an earlier leader's that it began at.
+    """
     log = sent(s)
     s.poll(0, log, process=20, hw=4)
     s.poll(0, log, node="f2", **NEAR)
@@ -40,6 +42,8 @@ def back_ok(s: Story) -> None:
     s.poll(0, log[:3], hw=3, epoch=1, node="f2", **NEAR)
     s.nemesis("start", "kill", 1, ["f2"])
     s.poll(0, log[:1], hw=1, epoch=1, node="f2", **NEAR)
+    s.poll(2, hw=2, epoch=1, log_start=2, node="f4", partition=1, **NEAR)
+    s.poll(0, hw=1, epoch=1, node="f4", partition=1, **NEAR)
 
 
 def back_bad(s: Story) -> None:

@@ -99,16 +99,24 @@ class WideClient(AppendPollClient):
         return invocation
 
     def _of_follower(self, poll: Invocation, leader: int) -> Invocation:
-        """The poll as one of a broker that does not lead, mostly the one that was asked before."""
+        """The poll as one of a replica that does not lead, mostly the one that was asked before."""
         assert self._followers is not None
         partition = poll.home[1]
         known = self._followers.get(partition, leader)
-        others = sorted(self._settings.cluster.addresses.keys() - {leader})
-        if others and (known == leader or self._draw.random() < ANOTHER_FOLLOWER):
-            known = self._followers[partition] = self._draw.choice(others)
+        if known == leader or self._draw.random() < ANOTHER_FOLLOWER:
+            others = self._replicas(partition) - {leader}
+            if others:
+                known = self._followers[partition] = self._draw.choice(sorted(others))
         self._target = Target(*self.connect_to(known))
         node = self._settings.cluster.names[known]
         return replace(poll, node=node, fields={**poll.fields, "reader": "wire" if known == leader else "follower"})
+
+    def _replicas(self, partition: int) -> set[int]:
+        """Brokers that have the partition, by some node's metadata; any, where none says."""
+        state = self._router.refresh()
+        known = None if state is None else state.partitions.get(partition)
+        brokers = set(self._settings.cluster.addresses)
+        return brokers if known is None else brokers & set(known.replicas)
 
     def _take_along(self, main: Invocation, partition: int, fields: Mapping[str, object]) -> None:
         leader = self._router.leaders.get(partition)

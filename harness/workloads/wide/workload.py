@@ -28,6 +28,7 @@ OF_DELETIONS = ("deleted-records",)
 OF_LOOKUPS = ("wrong-lookup",)
 OF_FOLLOWERS = ("follower-went-back",)
 SELECTOR, RACK_AWARE = "replica.selector.class", "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+UNCLEAN = "unclean.leader.election.enable"
 BESIDE = 500_000_000
 """Process numbers from here on are of operations that shared another one's request."""
 
@@ -49,16 +50,15 @@ class Wide:
         )
 
     def check(self, plan: Plan) -> None:
-        """Raises PlanError for options that there are not, and for what leaves acknowledged records without another
-        copy while files are damaged.
+        """Raises PlanError for options that there are not, for settings that an option cannot be judged with, and for
+        what leaves acknowledged records without another copy while files are damaged.
         """
         options = options_of(plan)
         if plan.script:
             raise PlanError("script: the workload wide has a load of its own; scripts are append-poll's")
         self._check_deletions(plan, options.deletions)
-        if options.follower_reads and plan.system.settings.get(SELECTOR) != RACK_AWARE:
-            where = f"{plan.workload.options_where['follower_reads']}: workload.options.follower_reads"
-            raise PlanError(f'{where}: followers read for consumers with "{SELECTOR}" = "{RACK_AWARE}" alone')
+        if options.follower_reads:
+            self._check_followers(plan)
         if options.idempotent and plan.workload.acks != ACKS_ALL:
             where = f"{plan.workload.options_where['idempotent']}: workload.options.idempotent"
             raise PlanError(f"{where}: these producers need acks all; workload.acks is {plan.workload.acks}")
@@ -79,6 +79,33 @@ class Wide:
         if deletions and "delete" not in policy:
             where = f"{plan.workload.options_where['deletions']}: workload.options.deletions"
             raise PlanError(f"{where}: brokers delete no records of a topic with cleanup.policy {policy}")
+
+    @staticmethod
+    def _check_followers(plan: Plan) -> None:
+        """A follower takes the epoch of a leader elected unclean before it cuts its log, and may rightly show in that
+        epoch what the election takes away; one outside the ISR may throw a compacted log away, and its watermark with
+        it. No checker can tell that from a fault.
+        """
+        where = f"{plan.workload.options_where['follower_reads']}: workload.options.follower_reads"
+        if plan.system.settings.get(SELECTOR) != RACK_AWARE:
+            raise PlanError(f'{where}: followers read for consumers with "{SELECTOR}" = "{RACK_AWARE}" alone')
+        policy = plan.topic.config.get("cleanup.policy", "delete")
+        if "compact" in policy:
+            raise PlanError(
+                f'{where}: not of a compacted topic: topic.config."cleanup.policy" is {policy}; it has to be delete'
+            )
+        own = [
+            (f"system.broker.{broker}" if UNCLEAN in settings else "system.settings", plan.system.settings_of(broker))
+            for broker in range(1, plan.nodes.brokers + 1)
+            for settings in (plan.system.broker.get(broker, {}),)
+        ]
+        # The topic's setting counts before the brokers'.
+        for table, settings in [("topic.config", plan.topic.config)] if UNCLEAN in plan.topic.config else own:
+            value = settings.get(UNCLEAN, "false")
+            if value.lower() == "true":
+                raise PlanError(
+                    f'{where}: not beside unclean elections: {table}."{UNCLEAN}" is {value}; it has to be false'
+                )
 
     def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> WideRun:
         """Clients of these brokers; nothing is sent yet."""

@@ -239,11 +239,14 @@ def test_partition_whose_leader_moved_leaves_the_session(broker: FakeBroker, mak
 def test_reader_of_followers_asks_who_does_not_lead_and_names_a_rack(broker: FakeBroker, record: Recorder) -> None:
     behind = FakeBroker(partitions=1, broker_id=2)
     behind.partitions[0].leader = 1
+    broker.partitions[0].isr = behind.partitions[0].isr = [1, 2]
     append(broker, 0, 1)
     append(broker, 0, 2)
     append(behind, 0, 1)
-    addresses = {1: Address("127.0.0.1", broker.port), 2: Address("127.0.0.1", behind.port)}
-    settings = ProcessSettings(Cluster("hw", addresses, {1: "n1", 2: "n2"}), -1, 60, 3000, seed=1, read_committed=0.0)
+    # Broker 3 has no replica, and is never asked.
+    addresses = {1: Address("127.0.0.1", broker.port), 2: Address("127.0.0.1", behind.port), 3: Address("127.0.0.1", 1)}
+    names = {1: "n1", 2: "n2", 3: "n3"}
+    settings = ProcessSettings(Cluster("hw", addresses, names), -1, 60, 3000, seed=1, read_committed=0.0)
     process = WideClient(
         0, 0, settings, Shared(), lambda: "main", record, lambda: 1000, sessions=1.0, follower_reads=1.0
     )

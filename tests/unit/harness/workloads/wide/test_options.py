@@ -10,6 +10,10 @@ from harness.workloads import checkers_of, workload_kind
 from nemesis.catalogue import load_catalogue
 
 START = 'name = "x"\n[workload]\nkind = "wide"\n'
+FOLLOWERS = (
+    "[workload.options]\nfollower_reads = 0.5\n[system.settings]\n"
+    '"replica.selector.class" = "org.apache.kafka.common.replica.RackAwareReplicaSelector"\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +45,26 @@ START = 'name = "x"\n[workload]\nkind = "wide"\n'
             "x.toml:5: workload.options.follower_reads: followers read for consumers with "
             '"replica.selector.class" = "org.apache.kafka.common.replica.RackAwareReplicaSelector" alone',
         ),
+        (
+            FOLLOWERS + '[topic]\nname = "hw"\n[topic.config]\n"unclean.leader.election.enable" = true\n',
+            "x.toml:5: workload.options.follower_reads: not beside unclean elections: "
+            'topic.config."unclean.leader.election.enable" is true; it has to be false',
+        ),
+        (
+            FOLLOWERS + '"unclean.leader.election.enable" = true\n',
+            "x.toml:5: workload.options.follower_reads: not beside unclean elections: "
+            'system.settings."unclean.leader.election.enable" is true',
+        ),
+        (
+            FOLLOWERS + '[topic]\nname = "hw"\n[topic.config]\n"cleanup.policy" = "compact,delete"\n',
+            "x.toml:5: workload.options.follower_reads: not of a compacted topic: "
+            'topic.config."cleanup.policy" is compact,delete; it has to be delete',
+        ),
+        (
+            FOLLOWERS + '[system.broker.2]\n"unclean.leader.election.enable" = true\n',
+            "x.toml:5: workload.options.follower_reads: not beside unclean elections: "
+            'system.broker.2."unclean.leader.election.enable" is true',
+        ),
         ("acks = 1\n[workload.options]\nacks_one = 0.1\n", "x.toml:6: workload.options.acks_one: is a share of sends"),
         (
             '[workload.options]\nacks_one = 0.1\n[faults]\nkinds = ["kill", "bitflip"]\n',
@@ -53,6 +77,16 @@ def test_what_cannot_be_is_refused(text: str, says: str) -> None:
     with pytest.raises(PlanError) as refused:
         workload_kind("wide").check(plan)
     assert str(refused.value).startswith(says)
+
+
+def test_topic_without_unclean_elections_will_do_whatever_its_brokers_say() -> None:
+    text = f"""{START}{FOLLOWERS}"unclean.leader.election.enable" = true
+[topic]
+name = "hw"
+[topic.config]
+"unclean.leader.election.enable" = false
+"""
+    workload_kind("wide").check(parse_plan("x.toml", text, load_catalogue().kinds))
 
 
 @pytest.mark.parametrize("faults", ['kinds = ["bitflip"]', 'kinds = ["kill"]'])
