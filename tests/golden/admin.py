@@ -111,15 +111,18 @@ def back_ok(s: Story) -> None:
 
 
 def back_while_stopping(s: Story) -> None:
-    """A broker serves while it is stopped in order; started again, it knows less at first, seen or not yet."""
+    """A broker serves while it is stopped in order; started again, it knows less at first, seen or not yet.
+
+    Of a node that no other story names: what stops one in any of them parts its lives in all.
+    """
     admin = _begun(s)
     admin.grow(6, node="a2")
     now = s.now
-    admin.count(6, invoked=now + 2, completed=now + 3)
-    s.nemesis("start", "stop", 1, ["a1"], at=now + 4, began_ns=(now + 1) * 1_000_000)
-    admin.count(4, invoked=now + 12, completed=now + 13)
-    s.nemesis("stop", "stop", 1, ["a1"], at=now + 14, began_ns=(now + 11) * 1_000_000)
-    admin.count(4)
+    admin.count(6, node="b1", invoked=now + 2, completed=now + 3)
+    s.nemesis("start", "stop", 1, ["b1"], at=now + 4, began_ns=(now + 1) * 1_000_000)
+    admin.count(4, node="b1", invoked=now + 12, completed=now + 13)
+    s.nemesis("stop", "stop", 1, ["b1"], at=now + 14, began_ns=(now + 11) * 1_000_000)
+    admin.count(4, node="b1")
     admin.drained(6)
 
 
