@@ -123,6 +123,7 @@ def test_whole_run_that_lacks_something_is_unknown_and_says_what(
 NOT_READ = "drain of {p}: {who} did not read the healed cluster to its end before its brokers were stopped"
 
 
+@pytest.mark.nightly
 def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(spark: SparkSession, folder: Path) -> None:
     """Brokers that answered no reader until they were restarted for the rotation."""
     healed_cluster_not_read(folder)
@@ -187,6 +188,7 @@ def test_whole_run_that_names_few_checkers_claims_no_more_than_they_show(
     assert results["linearizability"]["verdict"] == "unknown"
 
 
+@pytest.mark.nightly
 def test_whole_run_in_which_a_checker_that_is_not_asked_for_finds_something_is_not_valid(
     spark: SparkSession, folder: Path
 ) -> None:
