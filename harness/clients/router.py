@@ -133,6 +133,17 @@ class Router:
             self._connections[broker_id] = Connection(self.cluster.addresses[broker_id], self._client_id)
         return self._connections[broker_id]
 
+    def connected(self, broker_id: int, request_timeout_ms: int) -> tuple[Connection | None, str | None]:
+        """This process's connection to a broker, or the error that there is none for. It is waited for as long as for a
+        request, and CONNECT_TIMEOUT_NS at most.
+        """
+        connection = self.connection(broker_id)
+        try:
+            connection.connect(time.monotonic_ns() + min(CONNECT_TIMEOUT_NS, request_timeout_ms * 1_000_000))
+        except ClientError as error:
+            return None, error.error
+        return connection, None
+
     def close(self) -> None:
         """Close this process's connections."""
         for connection in self._connections.values():

@@ -15,7 +15,7 @@ from random import Random
 from harness.clients.connection import ClientError, Connection
 from harness.clients.fetch import Polled, fetch_one
 from harness.clients.requests import EARLIEST, LATEST, list_offset, produce_one
-from harness.clients.router import CONNECT_TIMEOUT_NS, Cluster, Leader, Router
+from harness.clients.router import Cluster, Leader, Router
 from harness.operations import outcomes
 from harness.operations.generator import Op
 from harness.operations.op import Completion, Invocation
@@ -120,14 +120,10 @@ class AppendPollClient:
 
     def connect_to(self, broker_id: int) -> tuple[Connection | None, str | None]:
         """This process's connection to a broker, or why there is none."""
-        connection = self._router.connection(broker_id)
-        wait_ns = min(CONNECT_TIMEOUT_NS, self._settings.request_timeout_ms * 1_000_000)
-        try:
-            connection.connect(time.monotonic_ns() + wait_ns)
-        except ClientError as error:
+        connection, error = self._router.connected(broker_id, self._settings.request_timeout_ms)
+        if connection is None:
             self._router.suspect()
-            return None, error.error
-        return connection, None
+        return connection, error
 
     def _fields(self, op: Op, epoch: int) -> dict[str, object]:
         match op.f:

@@ -159,16 +159,8 @@ class MemberClient:
 
     def _connect(self, broker_id: int | None) -> None:
         self._connection, self._error = None, outcomes.NO_LEADER
-        if broker_id is None:
-            return
-        connection = self._router.connection(broker_id)
-        wait_ns = min(CONNECT_TIMEOUT_NS, self._settings.request_timeout_ms * 1_000_000)
-        try:
-            connection.connect(time.monotonic_ns() + wait_ns)
-        except ClientError as error:
-            self._error = error.error
-        else:
-            self._connection, self._error = connection, None
+        if broker_id is not None:
+            self._connection, self._error = self._router.connected(broker_id, self._settings.request_timeout_ms)
 
     # -- the request ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from random import Random
 
 from harness.clients.connection import ClientError, Connection
 from harness.clients.coordinators import Coordinators, Key
-from harness.clients.router import CONNECT_TIMEOUT_NS, Cluster, Router
+from harness.clients.router import Cluster, Router
 from harness.operations import outcomes
 from harness.operations.op import Completion, Invocation, Outcome
 from harness.operations.transaction_outcomes import coordinator_outcome, transactional_send_outcome
@@ -83,14 +83,10 @@ class Requests:
     def _connected(self, request: Request, router: Router, broker_id: int | None, fields: Mapping[str, object]) -> Sent:
         if broker_id is None:
             return Sent(request, None, outcomes.NO_LEADER, fields)
-        connection = router.connection(broker_id)
-        wait_ns = min(CONNECT_TIMEOUT_NS, self._timeout_ms * 1_000_000)
-        try:
-            connection.connect(time.monotonic_ns() + wait_ns)
-        except ClientError as error:
+        connection, error = router.connected(broker_id, self._timeout_ms)
+        if connection is None:
             self._suspect(request)
-            return Sent(request, None, error.error, fields)
-        return Sent(request, connection, None, fields)
+        return Sent(request, connection, error, fields)
 
     def carry_out(self, sent: Sent) -> Completion:
         """One request over the connection that `prepare` made."""
