@@ -17,24 +17,12 @@ from broker.wire.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from broker.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from broker.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    IncrementallyAlterableConfig,
-    IncrementallyAlteredResource,
-)
 from harness.clients.connection import Connection
 from harness.clients.requests import metadata
 from harness.clients.responses import decoded, malformed
+from harness.clients.topic_configs import described_topic_config, edit_topic_config
 
-ALTER_VERSION, DESCRIBE_VERSION, CREATE_PARTITIONS_VERSION = 1, 4, 3
-TOPIC = 2
-SET, DELETE = 0, 1
+CREATE_PARTITIONS_VERSION = 3
 OF_THE_TOPIC = 1
 """Source of a described value that the topic itself was given (DescribeConfigsResponse.ConfigSource)."""
 UNSET = -1
@@ -53,33 +41,19 @@ class Answered(NamedTuple):
 
 def alter_config(connection: Connection, topic: str, config: str, setting: int, deadline_ns: int) -> Answered:
     """Set one setting of a topic to a number, or take the topic's own value away (UNSET)."""
-    operation, value = (DELETE, None) if setting == UNSET else (SET, str(setting))
-    edit = IncrementallyAlterableConfig(config, operation, value)
-    body = IncrementalAlterConfigsRequest([IncrementallyAlteredResource(TOPIC, topic, [edit])]).encode(ALTER_VERSION)
-    received = connection.exchange(ApiKey.INCREMENTAL_ALTER_CONFIGS, ALTER_VERSION, body, deadline_ns)
-    response = decoded(
-        connection, received, lambda: IncrementalAlterConfigsResponse.decode(ALTER_VERSION, received.body)
-    )
-    for result in response.responses:
-        if (result.resource_type, result.resource_name) == (TOPIC, topic):
-            return Answered(_error(result.error_code), -1, received.at_ns)
-    raise malformed(connection, f"no result for the settings of {topic}")
+    value = None if setting == UNSET else str(setting)
+    error, at_ns = edit_topic_config(connection, topic, config, value, deadline_ns=deadline_ns)
+    return Answered(error, -1, at_ns)
 
 
 def describe_config(connection: Connection, topic: str, config: str, deadline_ns: int) -> Answered:
     """The topic's own value of a setting, UNSET where it has none."""
-    body = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, topic, [config])]).encode(DESCRIBE_VERSION)
-    received = connection.exchange(ApiKey.DESCRIBE_CONFIGS, DESCRIBE_VERSION, body, deadline_ns)
-    response = decoded(connection, received, lambda: DescribeConfigsResponse.decode(DESCRIBE_VERSION, received.body))
-    for result in response.results:
-        if result.resource_name != topic:
-            continue
-        if result.error_code:
-            return Answered(_error(result.error_code), -1, received.at_ns)
-        for found in result.configs:
-            if found.name == config:
-                return Answered(None, _own(connection, topic, config, found.config_source, found.value), received.at_ns)
-    raise malformed(connection, f"nothing of {config} of {topic}")
+    error, found, at_ns = described_topic_config(connection, topic, config, deadline_ns=deadline_ns)
+    if error is not None:
+        return Answered(error, -1, at_ns)
+    if found is None:
+        raise malformed(connection, f"nothing of {config} of {topic}")
+    return Answered(None, _own(connection, topic, config, found.config_source, found.value), at_ns)
 
 
 def _own(connection: Connection, topic: str, config: str, source: int, value: str | None) -> int:

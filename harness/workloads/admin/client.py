@@ -14,7 +14,7 @@ from random import Random
 
 from harness.clients.admin_requests import Answered, alter_config, count_partitions, create_partitions, describe_config
 from harness.clients.connection import ClientError, Connection
-from harness.clients.router import CONNECT_TIMEOUT_NS, KEEP_AFTER_ERROR, Cluster, Router
+from harness.clients.router import KEEP_AFTER_ERROR, Cluster, Router
 from harness.operations import outcomes
 from harness.operations.admin_outcomes import change_outcome, growth_outcome
 from harness.operations.generator import Op
@@ -79,16 +79,8 @@ class AdminClient:
 
     def _connect(self, broker_id: int | None) -> None:
         self._connection, self._error = None, outcomes.NO_LEADER
-        if broker_id is None:
-            return
-        connection = self._router.connection(broker_id)
-        wait_ns = min(CONNECT_TIMEOUT_NS, self._settings.request_timeout_ms * 1_000_000)
-        try:
-            connection.connect(time.monotonic_ns() + wait_ns)
-        except ClientError as error:
-            self._error = error.error
-        else:
-            self._connection, self._error = connection, None
+        if broker_id is not None:
+            self._connection, self._error = self._router.connected(broker_id, self._settings.request_timeout_ms)
 
     def invoke(self, invocation: Invocation) -> Completion:
         """One request over the connection that `resolve` made."""
