@@ -60,7 +60,7 @@ class Judges:
                 judge = self._free.pop()
                 if judge.waits():
                     return judge
-                self._all.remove(judge)
+                self._forget(judge)
                 judge.end()
             judge = self._start()
             self._all.append(judge)
@@ -73,9 +73,12 @@ class Judges:
             if self._runs[judge] < RUNS_EACH and judge.waits():
                 self._free.append(judge)
                 return
-            self._all.remove(judge)
-            del self._runs[judge]
+            self._forget(judge)
         judge.end()
+
+    def _forget(self, judge: JudgeProcess) -> None:
+        self._all.remove(judge)
+        del self._runs[judge]
 
     def _start(self) -> JudgeProcess:
         if self._folder is None:

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.runs.judge_process import SOCKET, forget
+from harness.runs.process_group import end_group
 from harness.runs.room import device_of, said
 from harness.runs.store import RunStore
 from harness.runs.warm_judge import WarmJudge, WithoutJudge
@@ -134,7 +134,7 @@ def _run(store: RunStore, limit: Limit, where: Where, on_jobs: Callable[[int, in
         try:
             return _followed(lambda seconds: _ended(process, seconds), progress, limit, log, on_jobs)
         finally:
-            _end_group(process)
+            end_group(process)
 
 
 def _ended(process: subprocess.Popen[bytes], seconds: float) -> int | None:
@@ -191,9 +191,3 @@ def _scratch(store: RunStore) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -6,13 +6,12 @@ ends, and leaves nothing behind.
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
+
+from harness.runs.process_group import end_group
 
 SOCKET = "judge"
 """Name of its socket in the folder of a run that has a judge of its own."""
@@ -46,10 +45,8 @@ class JudgeProcess:
         try:
             self.process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            # Until Java has started nobody looks at the standard input. Java is of its session.
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            # Until Java has started nobody looks at the standard input.
+            end_group(self.process)
         forget(self.socket)
 
 

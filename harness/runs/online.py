@@ -12,7 +12,6 @@ import json
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ from typing import Any
 
 from harness.plan.plan import OnlinePlan
 from harness.runs.console.picture import INVALID_SO_FAR
+from harness.runs.process_group import end_group
 from harness.runs.run_control import Background
 from harness.runs.store import RunStore
 
@@ -132,7 +132,7 @@ class OnlineJudge:
             try:
                 self._ask_now_and_then(process, stop)
             finally:
-                _end_group(process)
+                _end(process)
             log_path.unlink()
         except JudgeEnded as ended:
             self._show(f"{self._so_far.text()}; no longer judged: {ended}")
@@ -176,11 +176,8 @@ def _answer(process: subprocess.Popen[bytes], stop: threading.Event) -> Mapping[
     return answer
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """With the Java process, before it could tidy up: its files are below the folder that goes."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    end_group(process)
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with suppress(OSError):
