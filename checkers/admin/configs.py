@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-import checkers.search
 from checkers.admin.facts import DRAIN, AdminFacts
 from checkers.search.keys import search_register
 from checkers.search.register import READ, WRITE
-from checkers.spark.tables import kept, one_piece
-from checkers.spark.workers import in_workers
 from checkers.verdicts.findings import Family, figures
-from checkers.verdicts.searched import FOUND, alone, operation, order_findings
+from checkers.verdicts.searched import alone, operation, order_findings, registers, sought
 
 CONFIG = "config-not-linearizable"
 _NONE = -1
@@ -46,18 +43,9 @@ def config_checks(facts: AdminFacts) -> Family:
         F.lit(0).alias("changed"),
         (F.col("setting") != _NONE).cast("int").alias("described"),
     )
-    registers = (
-        writes.unionByName(reads)
-        .transform(one_piece)
-        .groupBy("p", "config")
-        .agg(
-            F.collect_list("operation").alias("operations"),
-            F.sum("changed").alias("changed"),
-            F.sum("described").alias("described"),
-        )
-    )
-    search = in_workers(search_register, checkers.search, FOUND)
-    searched = kept(registers.withColumn("found", search("operations", F.lit(_NONE))))
+    counted = [F.sum("changed").alias("changed"), F.sum("described").alias("described")]
+    of_settings = registers(writes.unionByName(reads), "p", "config", counted=counted)
+    searched = sought(of_settings, search_register, F.lit(_NONE))
     per_topic = searched.groupBy("p").agg(
         F.sum("changed").alias("changed"), F.sum("described").alias("described"), F.count(F.lit(1)).alias("registers")
     )

@@ -16,15 +16,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-import checkers.search
 from checkers.admin.facts import DRAIN, ENOUGH, SETUP, AdminFacts
 from checkers.search.counts import COUNT, GROW, REFUSED
 from checkers.search.keys import search_count
 from checkers.spark.latest import latest
-from checkers.spark.tables import kept, one_piece
-from checkers.spark.workers import in_workers
+from checkers.spark.tables import kept
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.verdicts.searched import FOUND, operation, order_findings
+from checkers.verdicts.searched import operation, order_findings, registers, sought
 
 BACK = "partitions-went-back"
 ORDER = "partitions-not-linearizable"
@@ -145,20 +143,16 @@ def _order(facts: AdminFacts, counts: DataFrame) -> Family:
         F.lit(0).alias("grown"),
         F.lit(1).alias("counted"),
     )
-    topics = (
-        union([grown, refused, counted])
-        .transform(one_piece)
-        .groupBy("p")
-        .agg(
-            F.collect_list("operation").alias("operations"),
+    topics = registers(
+        union([grown, refused, counted]),
+        "p",
+        counted=[
             F.max("begins_at").alias("begins_at"),
             F.sum("grown").alias("grown"),
             F.sum("counted").alias("counted"),
-        )
-        .where(F.col("begins_at").isNotNull())
-    )
-    search = in_workers(search_count, checkers.search, FOUND)
-    searched = kept(topics.withColumn("found", search("operations", "begins_at")))
+        ],
+    ).where(F.col("begins_at").isNotNull())
+    searched = sought(topics, search_count, F.col("begins_at"))
     return Family(
         order_findings(
             ORDER,

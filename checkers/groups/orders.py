@@ -18,14 +18,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-import checkers.search
 from checkers.groups.facts import GroupFacts
 from checkers.search.keys import search_register
 from checkers.search.register import READ, WRITE
-from checkers.spark.tables import kept, one_piece
-from checkers.spark.workers import in_workers
 from checkers.verdicts.findings import Family, figures
-from checkers.verdicts.searched import FOUND, operation, order_findings
+from checkers.verdicts.searched import operation, order_findings, registers, sought
 
 ORDER = "offset-not-linearizable"
 _NONE_YET = -1
@@ -72,20 +69,17 @@ def _searched(facts: GroupFacts, reads: DataFrame) -> DataFrame:
         F.lit(1).alias("is_fetch"),
         (F.col("committed") >= 0).cast("int").alias("is_shown"),
     )
-    registers = (
-        writes.unionByName(fetches)
-        .transform(one_piece)
-        .groupBy("group", "p")
-        .agg(
-            F.collect_list("operation").alias("operations"),
+    of_groups = registers(
+        writes.unionByName(fetches),
+        "group",
+        "p",
+        counted=[
             F.bool_or("unknown_node").alias("unknown_node"),
             F.sum("is_fetch").alias("fetches"),
             F.sum("is_shown").alias("shown"),
-        )
-        .where(~F.col("unknown_node") & (F.col("fetches") > 0))
-    )
-    search = in_workers(search_register, checkers.search, FOUND)
-    return kept(registers.withColumn("found", search("operations", F.lit(_NONE_YET))))
+        ],
+    ).where(~F.col("unknown_node") & (F.col("fetches") > 0))
+    return sought(of_groups, search_register, F.lit(_NONE_YET))
 
 
 def _findings(searched: DataFrame) -> DataFrame:

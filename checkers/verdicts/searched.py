@@ -1,13 +1,17 @@
-"""What a search for an order found (`checkers.search`), as findings: the same of every kind of register."""
+"""Registers, searched for an order (`checkers.search`), and what was found as findings: the same of every kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+import checkers.search
+from checkers.spark.tables import kept, one_piece
+from checkers.spark.workers import in_workers
 from checkers.verdicts.findings import Rule, apply_rules, text
 
 FOUND = T.StructType(
@@ -53,6 +57,18 @@ def operation(
 def alone() -> Column:
     """The session of a row whose answer is compared with no other of its node."""
     return F.concat("node", F.lit("/"), F.col("op").cast("string"))
+
+
+def registers(rows: DataFrame, *keys: str, counted: Sequence[Column]) -> DataFrame:
+    """One row per register: keys, `operations`, and the aggregates `counted`. rows: one per `operation`."""
+    operations = F.collect_list("operation").alias("operations")
+    return rows.transform(one_piece).groupBy(*keys).agg(operations, *counted)
+
+
+def sought(of: DataFrame, search: Callable[..., Any], begins_at: Column) -> DataFrame:
+    """Registers with what a search of `checkers.search.keys` found of each, in parallel. begins_at: value at first."""
+    found = in_workers(search, checkers.search, FOUND)("operations", begins_at)
+    return kept(of.withColumn("found", found))
 
 
 def order_findings(
