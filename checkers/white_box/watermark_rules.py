@@ -263,84 +263,66 @@ def _role_epoch() -> Rule:
 
 def _shown_to_clients(evidence: Evidence) -> DataFrame:
     """Records that clients saw in an epoch, or watermarks and ends that they got, lie below the highest HW that its
-    leader ever logged. Only responses that completed before their node's log was copied: for those every line had been
-    written.
+    leader ever logged.
+    """
+    highest = evidence.epochs.select("p", F.col("le").alias("leader_epoch"), F.col("leader_hw").alias("highest"))
+    by_client = requests_latest() | (is_poll() & (F.col("reader") == "wire"))
+    responses = _showing(evidence, by_client).where(F.col("leader_epoch") >= 0)
+    return _held_below(
+        responses.join(F.broadcast(highest), on=["p", "leader_epoch"], how="left"),
+        "a {f} of {p} in epoch {le} showed offset {o}; the highest watermark that its leader logged in that epoch "
+        "is {h}",
+        f=F.col("f"),
+        p=F.col("p"),
+        le=F.col("leader_epoch"),
+    )
+
+
+def _shown_by_followers(evidence: Evidence) -> DataFrame:
+    """What a follower showed lies below the highest watermark that this very broker ever logged for the partition."""
+    own = evidence.timeline.where(F.col("hw").isNotNull() & (F.col("e") != "visible"))
+    highest = own.groupBy("p", "node").agg(F.max("hw").alias("highest"))
+    return _held_below(
+        _showing(evidence, by_follower()).join(F.broadcast(highest), on=["p", "node"], how="left"),
+        "{n}, a follower of {p}, showed offset {o}; the highest watermark that it ever logged is {h}",
+        n=F.col("node"),
+        p=F.col("p"),
+    )
+
+
+def _showing(evidence: Evidence, by: Column) -> DataFrame:
+    """Responses that show something, with the last offset that they do. Only those that completed before their node's
+    log was copied: for them every line had been written.
     """
     copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
-    highest = evidence.epochs.select("p", F.col("le").alias("leader_epoch"), "leader_hw")
-    end = shown_end()
-    by_client = requests_latest() | (is_poll() & (F.col("reader") == "wire"))
-    responses = (
-        evidence.history.requests.where((F.col("outcome") == "ok") & by_client & (end > 0))
+    return (
+        evidence.history.requests.where((F.col("outcome") == "ok") & by & (shown_end() > 0))
         .select(
             "p",
             "op",
             "f",
             "node",
             response_epoch().alias("leader_epoch"),
-            (end - 1).alias("last_offset"),
+            (shown_end() - 1).alias("last_offset"),
             "invoke_ns",
             "complete_ns",
         )
-        .where(F.col("leader_epoch") >= 0)
-    )
-    judged = (
-        responses.join(F.broadcast(copied), on="node", how="inner")
-        .where(F.col("complete_ns") < F.col("copied_ns"))
-        .join(F.broadcast(highest), on=["p", "leader_epoch"], how="left")
-    )
-    return apply_rules(
-        judged,
-        [
-            Rule(
-                SHOWN_COMMITTED,
-                F.col("leader_hw").isNull() | (F.col("last_offset") >= F.col("leader_hw")),
-                text(
-                    "a {f} of {p} in epoch {le} showed offset {o}; the highest watermark that its leader logged in "
-                    "that epoch is {h}",
-                    f=F.col("f"),
-                    p=F.col("p"),
-                    le=F.col("leader_epoch"),
-                    o=F.col("last_offset"),
-                    h=F.col("leader_hw"),
-                ),
-                kind=F.when(F.col("leader_hw").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
-                offset=F.col("last_offset"),
-                ops=[F.col("op")],
-                from_ns=F.col("invoke_ns"),
-                to_ns=F.col("complete_ns"),
-            )
-        ],
-    )
-
-
-def _shown_by_followers(evidence: Evidence) -> DataFrame:
-    """What a follower showed lies below the highest watermark that this very broker ever logged for the partition, of
-    responses that completed before its log was copied.
-    """
-    copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
-    own = evidence.timeline.where(F.col("hw").isNotNull() & (F.col("e") != "visible"))
-    judged = (
-        evidence.history.requests.where((F.col("outcome") == "ok") & by_follower() & (shown_end() > 0))
-        .select("p", "op", "node", (shown_end() - 1).alias("last_offset"), "invoke_ns", "complete_ns")
         .join(F.broadcast(copied), on="node", how="inner")
         .where(F.col("complete_ns") < F.col("copied_ns"))
-        .join(F.broadcast(own.groupBy("p", "node").agg(F.max("hw").alias("own_hw"))), on=["p", "node"], how="left")
     )
+
+
+def _held_below(responses: DataFrame, template: str, **said: Column) -> DataFrame:
+    """schema.FINDING of those whose `last_offset` is not below `highest`; undecided where that is null."""
+    highest = F.col("highest")
     return apply_rules(
-        judged,
+        responses,
         [
             Rule(
                 SHOWN_COMMITTED,
-                F.coalesce(F.col("last_offset") >= F.col("own_hw"), F.lit(True)),
-                text(
-                    "{n}, a follower of {p}, showed offset {o}; the highest watermark that it ever logged is {h}",
-                    n=F.col("node"),
-                    p=F.col("p"),
-                    o=F.col("last_offset"),
-                    h=F.col("own_hw"),
-                ),
-                kind=F.when(F.col("own_hw").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
+                highest.isNull() | (F.col("last_offset") >= highest),
+                text(template, o=F.col("last_offset"), h=highest, **said),
+                kind=F.when(highest.isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
                 offset=F.col("last_offset"),
                 ops=[F.col("op")],
                 from_ns=F.col("invoke_ns"),
