@@ -20,7 +20,8 @@ _JUDGE = """
 import json, os, socket, sys, threading
 path = sys.argv[sys.argv.index("--listen") + 1]
 server = socket.socket(socket.AF_UNIX)
-server.bind(path)
+os.chdir(os.path.dirname(path))  # The whole path may be too long for an address.
+server.bind(os.path.basename(path))
 server.listen()
 def end():
     os.read(0, 1)
