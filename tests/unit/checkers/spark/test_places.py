@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from checkers.spark.places import (
     size_of,
     sizes_below,
 )
+from harness.runs.store import StoreError, local_path
 
 pytestmark = pytest.mark.guarantee("V7")
 
@@ -39,12 +41,16 @@ pytestmark = pytest.mark.guarantee("V7")
 )
 def test_folder_is_named_by_a_path_or_by_a_uri(text: str, place: Path | str) -> None:
     assert named(text) == place
+    # The command line, which knows nothing of the checkers, takes it for the same.
+    assert local_path(text) == (place if isinstance(place, Path) else None)
 
 
 @pytest.mark.parametrize("text", ["file://host/srv/runs", "file://"])
 def test_file_uri_of_another_host_is_refused(text: str) -> None:
-    with pytest.raises(UnknownPlace, match="names no host, but a whole path: file:///srv/runs/demo"):
+    with pytest.raises(UnknownPlace, match="names no host, but a whole path: file:///srv/runs/demo") as refused:
         named(text)
+    with pytest.raises(StoreError, match=re.escape(str(refused.value))):
+        local_path(text)
 
 
 def test_address_of_a_path_is_not_percent_encoded() -> None:
