@@ -17,6 +17,7 @@ from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, Judged, analyze, analyze_elsewhere, command_again
 from harness.runs.changes import changes
 from harness.runs.checkers_process import AnalysisFailed, AnalysisTooLong, where_checkers_run
+from harness.runs.into import FolderTaken
 from harness.runs.store import RunStore, StoreError, local_path, open_run, read_json
 
 if TYPE_CHECKING:
@@ -35,7 +36,12 @@ def add_to(commands: Commands) -> None:
         example="highwater analyze store/demo/latest --diff",
     )
     again.add_argument("run", metavar="RUN_DIR", help="a run's folder, or its URI where Hadoop knows it (s3a://…)")
-    again.add_argument("--into", type=Path, metavar="DIR", help="of a URI: a new folder here for results and report")
+    again.add_argument(
+        "--into",
+        type=Path,
+        metavar="DIR",
+        help="of a URI: a new folder here for results and report, or what a failed analysis left",
+    )
     again.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
     again.add_argument(
         "--spark-conf",
@@ -96,8 +102,6 @@ def _analyze_elsewhere(options: argparse.Namespace) -> int:
         raise PlanError(f"--diff: goes with a folder of this machine; {options.run} is elsewhere")
     limit_s = _time_limit_s(options)
     into = options.into or Path(options.run.rstrip("/").rpartition("/")[2])
-    if into.exists() and (not into.is_dir() or any(into.iterdir())):
-        raise PlanError(f"--into: {into} is there, and not empty; should be a new folder, for results and report")
     try:
         judged = analyze_elsewhere(
             options.run,
@@ -107,8 +111,11 @@ def _analyze_elsewhere(options: argparse.Namespace) -> int:
             say=print,
             on_jobs=_jobs_printed(),
         )
+    except FolderTaken as error:
+        raise PlanError(f"--into: {error}") from None
     except AnalysisFailed as error:
         print(f"highwater: {error}", file=sys.stderr)
+        print("the same command again goes on: what this one left may be replaced", file=sys.stderr)
         return CRASH
     print_judged(judged)
     return judged.exit_code

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.operations.history import HistoryError, recover
 from harness.runs.checkers_process import HERE, AnalysisFailed, AnalysisTooLong, Limit, Where, log_of, run_checkers
+from harness.runs.into import filled
 from harness.runs.room import said
 from harness.runs.store import RunStore, StoreError, read_json
 
@@ -97,17 +98,17 @@ def analyze_elsewhere(
     say: Callable[[str], None] = lambda _text: None,
     on_jobs: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Judged:
-    """Run the checkers over a folder that Hadoop knows by its URI, and build its report here. Raises AnalysisFailed.
+    """Run the checkers over a folder that Hadoop knows by its URI, and build its report here. Raises AnalysisFailed,
+    and FolderTaken where `into` is not for it.
 
-    into: a new folder, for what is read here, and for results, JUnit and report; results are written to the URI too.
-    Nothing here looks at the history, so that no record's life is in the report.
+    into: a new folder, or what an analysis that failed left, for what is read here, and for results, JUnit and report;
+    results are written to the URI too. Nothing here looks at the history, so that no record's life is in the report.
     """
     limit = (
         Limit(LONGEST_JOB_S, "the limit of a job", renewed=True) if limit_s is None else Limit(limit_s, "--time-limit")
     )
-    into.mkdir(parents=True, exist_ok=True)
-    store = RunStore(into.resolve())
-    return _judged(store, run_checkers(store, limit, where, on_jobs, frozenset(EXIT_CODES.values()), uri), say)
+    with filled(into, uri) as store:
+        return _judged(store, run_checkers(store, limit, where, on_jobs, frozenset(EXIT_CODES.values()), uri), say)
 
 
 def _judged(store: RunStore, code: int, say: Callable[[str], None]) -> Judged:

@@ -25,6 +25,8 @@ from harness.runs.store import RunStore
 from harness.runs.warm_judge import WarmJudge, WithoutJudge
 
 LOOK_EVERY_S = 0.5
+SCRATCH = "scratch"
+"""Folder for temporary files, below a run's."""
 _TAIL_LINES = 25
 
 
@@ -184,7 +186,7 @@ def _scratch(store: RunStore) -> Iterator[Path]:
     """A folder for temporary files, below the run's: an analysis that is killed leaves none elsewhere, and the next
     analysis removes them.
     """
-    folder = store.path / "scratch"
+    folder = store.path / SCRATCH
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:

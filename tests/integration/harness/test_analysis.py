@@ -10,6 +10,7 @@ from harness.commands import main as cli
 from harness.runs import analysis
 from harness.runs.analysis import analyze
 from harness.runs.checkers_process import AnalysisFailed, Where, read_jobs
+from harness.runs.into import filled
 from harness.runs.store import RunStore, read_json
 
 CHECKERS = """
@@ -107,6 +108,12 @@ run = into
 """
 
 
+ALONE = """
+into = sys.argv[sys.argv.index("--into") + 1]
+assert sorted(os.listdir(into)) == ["analysis.log", "scratch", "unfinished-analysis"]
+"""
+
+
 def test_run_elsewhere_is_judged_by_its_uri_and_its_results_are_here(
     checkers: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,10 +130,48 @@ def test_run_elsewhere_is_judged_by_its_uri_and_its_results_are_here(
     assert (tmp_path / "other" / "analysis.log").is_file(), "by default the folder has the run's name"
 
 
+def test_analysis_elsewhere_that_failed_is_begun_anew_in_the_same_folder(
+    checkers: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = """
+os.makedirs(into + "/evidence/n1")
+for name in ("evidence/n1/file", "results.json", "results.tmp", "series.json.part"):
+    open(into + "/" + name, "w").write("half")
+"""
+    again = ["analyze", "s3a://bucket/runs/far", "--into", "new"]
+    checkers(ELSEWHERE + half + "sys.exit(255)")  # type: ignore[operator]
+    assert cli.main(again) == 255
+    assert "goes on" in capsys.readouterr().err
+    mine = tmp_path / "new" / "notes"
+    mine.touch()
+    assert cli.main(again) == 254
+    assert "and notes, which is of none" in capsys.readouterr().err
+    mine.unlink()
+    # `python -m checkers` takes no folder that holds a run.
+    checkers(ALONE + ELSEWHERE + WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    assert cli.main(again) == 0
+    assert not (tmp_path / "new" / "unfinished-analysis").exists()
+    assert not (tmp_path / "new" / "evidence").exists()
+    assert cli.main(again) == 254, "what was finished is kept"
+
+
+def test_folder_that_another_analysis_fills_is_left_to_it(
+    checkers: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkers(ELSEWHERE + WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    with filled(tmp_path / "new", "s3a://bucket/runs/far") as store:
+        store.results.write_text("{}")
+        assert cli.main(["analyze", "s3a://bucket/runs/far", "--into", "new"]) == 254
+        assert "another analysis is writing there" in capsys.readouterr().err
+        assert store.results.read_text() == "{}"
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["s3a://b/r", "--into", "taken"], "--into: taken is there, and not empty; should be a new folder"),
+        (["s3a://b/r", "--into", "taken"], "taken is there, and not empty; should be a new folder"),
+        (["s3a://b/r", "--into", "taken/file"], "taken/file is no folder; should be a new one"),
+        (["s3a://b/r", "--into", "taken/file/below"], "Not a directory; should be a new folder"),
         (["s3a://b/r", "--diff"], "--diff: goes with a folder of this machine; s3a://b/r is elsewhere"),
         (["taken", "--into", "new"], "--into: goes with a URI; taken is a folder, in which results are written"),
         (["file://host/r"], "file://host/r: a file URI names no host, but a whole path: file:///srv/runs/demo"),
