@@ -1,8 +1,9 @@
 """`highwater heal`: remove what dead runs left behind.
 
 Decides: for each manifest whose owner is dead, what is removed: containers and networks, daemons, firewall rules and
-folders on hosts, local folders. Must not know: faults. What lived in a sandbox was removed by the kernel, which is
-verified. Invariants: a live run is never touched; a manifest is removed last, and only when nothing of its run is left.
+folders on hosts, local folders, what a judge beside the run (`--online`) kept. Must not know: faults. What lived in a
+sandbox was removed by the kernel, which is verified. Invariants: a live run is never touched; a manifest is removed
+last, and only when nothing of its run is left.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.nodes.manifest import manifests, owner_alive
 from harness.nodes.sandbox import start_ticks
+from harness.runs.store import RunStore
 
 # The kernel ends the processes of a dead run one after the other: one that is ending has its folder until its very end.
 ENDING_S = 5.0
@@ -63,7 +65,15 @@ def main() -> int:
 
 
 def _heal_run(content: Mapping[str, Any], report: Report) -> None:
-    for step in (_remove_containers, _remove_engine_data, _clean_hosts, _verify_no_processes, _remove_folders):
+    steps = (
+        _remove_containers,
+        _remove_engine_data,
+        _clean_hosts,
+        _verify_no_processes,
+        _remove_folders,
+        _remove_online,
+    )
+    for step in steps:
         try:
             step(content, report)
         except Exception as error:  # what fails must not keep the rest from being cleaned
@@ -120,11 +130,16 @@ def _clean_hosts(content: Mapping[str, Any], report: Report) -> None:
 def _verify_no_processes(content: Mapping[str, Any], report: Report) -> None:
     """No process of the machine may still have one of the run's folders as its own; those that end have a moment."""
     folders = [Path(folder) for folder in content["folders"]]
-    deadline = time.monotonic() + ENDING_S
-    while (left := _processes_in(folders)) and time.monotonic() < deadline:
-        time.sleep(_LOOK_EVERY_S)
-    for pid, began in left:
+    for pid, began in _those_that_stay(lambda: _processes_in(folders)):
         report.left.append(f"process {pid} (started at tick {began}) of {content['id']} is alive")
+
+
+def _those_that_stay(look: Callable[[], list[tuple[str, int]]]) -> list[tuple[str, int]]:
+    """(pid, start in ticks since boot) of what is still seen once it has had a moment to end."""
+    deadline = time.monotonic() + ENDING_S
+    while (left := look()) and time.monotonic() < deadline:
+        time.sleep(_LOOK_EVERY_S)
+    return left
 
 
 def _processes_in(folders: Sequence[Path]) -> list[tuple[str, int]]:
@@ -148,6 +163,35 @@ def _remove_folders(content: Mapping[str, Any], report: Report) -> None:
         if folder.exists():
             shutil.rmtree(folder)
             report.done.append(f"removed {folder}")
+
+
+def _remove_online(content: Mapping[str, Any], report: Report) -> None:
+    """What the judge of a run that went on has written: of another process, which ends with who asked it."""
+    folder = RunStore(Path(content["run_dir"])).online
+    if not folder.exists():
+        return
+    left = _those_that_stay(lambda: _processes_with(folder))
+    for pid, began in left:
+        report.left.append(f"process {pid} (started at tick {began}), which writes to {folder}, is alive")
+    if not left:
+        shutil.rmtree(folder)
+        report.done.append(f"removed {folder}")
+
+
+def _processes_with(folder: Path) -> list[tuple[str, int]]:
+    """(pid, start in ticks since boot) of every process with that folder, or what is in it, on its command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            began = start_ticks(entry.name)
+        except OSError:
+            continue
+        if any(Path(os.fsdecode(argument)).is_relative_to(folder) for argument in arguments):
+            found.append((entry.name, began))
+    return found
 
 
 if __name__ == "__main__":

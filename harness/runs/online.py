@@ -116,7 +116,7 @@ class OnlineJudge:
         self._background.raise_error()
 
     def _judge(self, stop: threading.Event) -> None:
-        scratch, log_path = self._store.path / "online", self._store.path / "online.log"
+        scratch, log_path = self._store.online, self._store.path / "online.log"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         command = [sys.executable, "-m", "checkers.online", "--niceness", str(self._plan.niceness)]

@@ -67,6 +67,11 @@ class RunStore:
         """The verdict for CI systems; absent until the run is judged."""
         return self.path / "junit.xml"
 
+    @property
+    def online(self) -> Path:
+        """What the judge of a run that goes on keeps meanwhile; absent before and after."""
+        return self.path / "online"
+
     def write_run(self, run: Mapping[str, object]) -> None:
         """Replace run.json."""
         write_json(self.run_json, run)

@@ -186,6 +186,32 @@ def test_heal_process_that_is_still_ending_is_waited_for(
     assert not manifest.exists()
 
 
+def test_heal_what_a_judge_beside_a_dead_run_kept_is_removed(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heal_command, "ENDING_S", 0.1)
+    online = tmp_path / "online"
+    (online / "parquet").mkdir(parents=True)
+    (tmp_path / "online.log").touch()
+    manifest = Manifest("local", tmp_path, [str(tmp_path / "nodes")], owner=(1, 1))
+    manifest.write()
+    # The judge ends with who asked it, but not before the prefix is judged that it is at.
+    judge = "import sys, time; print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", judge, str(tmp_path), str(online)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert heal_main() == 1
+        assert f"LEFT: process {process.pid}" in capsys.readouterr().out
+        assert online.exists()
+        process.kill()
+    assert heal_main() == 0
+    assert f"removed {online}" in capsys.readouterr().out
+    assert not online.exists()
+    # What it printed may say why the run died.
+    assert (tmp_path / "online.log").exists()
+    assert not manifest.exists()
+
+
 def test_heal_with_nothing_to_do_says_so(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert heal_main() == 0
     assert capsys.readouterr().out == "Nothing to heal.\n"
