@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 
 from broker.core.admin.stored import CHANGES_KEPT, StoredConfig, StoredTopic
-from broker.core.controller.cluster_state import StoreUnavailable, Topic
+from broker.core.controller.cluster_state import Topic, WriteUnknown
 from broker.model.ids import BrokerId
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.client import WriteRefused, ZkClient
@@ -108,5 +108,5 @@ def _changed_meanwhile(refused: WriteRefused) -> bool:
     change take effect twice that was made, and overwritten, before its lost response was looked for.
     """
     if refused.overtaken:
-        raise StoreUnavailable(f"{refused}: whether it was written, before somebody else wrote there, is not known")
+        raise WriteUnknown(f"{refused}: whether it was written, before somebody else wrote there, is not known")
     return False

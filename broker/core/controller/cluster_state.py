@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from broker.core.controller.elr import CLEAN, ReplicaReport, Reports, after_write
 from broker.core.replication.watermark import effective_min_isr
@@ -26,7 +26,29 @@ class ControllerMoved(Exception):
 
 
 class StoreUnavailable(Exception):
-    """ZooKeeper could not be reached in the time allowed; whether a pending write happened is unknown."""
+    """ZooKeeper could not be reached in the time allowed; whether a pending write happened is unknown.
+
+    told: what a client is told that had asked for it.
+    """
+
+    told: ClassVar[str] = "ZooKeeper cannot be reached."
+
+
+class WriteUnknown(StoreUnavailable):
+    """The response to a write was lost, and somebody else has written there since: it may have been carried out, and
+    overwritten.
+    """
+
+    told = (
+        "ZooKeeper's response to the write was lost, and somebody else has written there since: the change may have"
+        " been made, and overwritten."
+    )
+
+
+class StoreContended(StoreUnavailable):
+    """Whatever was read to be changed had changed before it was written, again and again; nothing was written."""
+
+    told = "Others changed the same at once, again and again; nothing was written."
 
 
 class BrokerEndpoint(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from broker.config.settings import Settings, without_effect
 from broker.core.admin import alter_configs as rules
 from broker.core.admin.alter_configs import ConfigRefused, Edit, Operation
-from broker.core.controller.cluster_state import StoreUnavailable
+from broker.core.controller.cluster_state import StoreContended, StoreUnavailable
 from broker.model.ids import BrokerId
 from broker.runtime.admin.ports import ConfigStore
 from broker.runtime.ports import Loop
@@ -128,7 +128,7 @@ class AlterConfigHandlers:
                     outcomes.append((refused.error, refused.text))
                 except StoreUnavailable as unavailable:
                     _log.warning("settings of %s: %s", resource, unavailable)
-                    outcomes.append((ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper cannot be reached."))
+                    outcomes.append((ErrorCode.REQUEST_TIMED_OUT, unavailable.told))
                 except Exception:
                     _log.exception("settings of %s were not changed", resource)
                     outcomes.append((ErrorCode.UNKNOWN_SERVER_ERROR, None))
@@ -160,4 +160,4 @@ class AlterConfigHandlers:
                 if kind == rules.TOPIC and idle:
                     _log.info("settings of %s without effect: %s", entity, idle)
                 return
-        raise StoreUnavailable(f"settings of {entity} changed {_TRIES} times in a row")
+        raise StoreContended(f"settings of {entity} changed {_TRIES} times in a row")

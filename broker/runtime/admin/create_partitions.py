@@ -16,7 +16,7 @@ from dataclasses import replace
 from broker.core.admin import topic_names
 from broker.core.admin.create_partitions import plan_partitions
 from broker.core.admin.create_topics import Refused
-from broker.core.controller.cluster_state import StoreUnavailable
+from broker.core.controller.cluster_state import StoreContended, StoreUnavailable
 from broker.model.ids import BrokerId
 from broker.runtime.admin.ports import PartitionStore
 from broker.runtime.metadata.cache import MetadataCache
@@ -117,7 +117,7 @@ class PartitionHandlers:
                     results[topic.name] = self._add_one(topic, racks, validate_only)
                 except StoreUnavailable as unavailable:
                     _log.warning("partitions of topic %s: %s", topic.name, unavailable)
-                    results[topic.name] = Refused(ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper cannot be reached.")
+                    results[topic.name] = Refused(ErrorCode.REQUEST_TIMED_OUT, unavailable.told)
                 except Exception:
                     _log.exception("topic %s got no more partitions", topic.name)
                     results[topic.name] = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
@@ -141,7 +141,7 @@ class PartitionHandlers:
             if self._store.write_topic(read, topic):
                 _log.info("topic %s: new partitions %s", wanted.name, planned)
                 return None
-        raise StoreUnavailable(f"topic {wanted.name} changed {_TRIES} times in a row")
+        raise StoreContended(f"topic {wanted.name} changed {_TRIES} times in a row")
 
 
 def _results(results: Mapping[str, Refused | None]) -> list[CreatePartitionsTopicResult]:

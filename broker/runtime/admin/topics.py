@@ -170,7 +170,7 @@ class TopicHandlers:
                     self._create(topic, ids[topic.name], refusals)
                 except StoreUnavailable as unavailable:
                     _log.warning("topic %s: %s", topic.name, unavailable)
-                    refusals[topic.name] = Refused(ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper cannot be reached.")
+                    refusals[topic.name] = Refused(ErrorCode.REQUEST_TIMED_OUT, unavailable.told)
                 except Exception:
                     _log.exception("topic %s was not created", topic.name)
                     refusals[topic.name] = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
