@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from checkers.admin.families import administration
-from checkers.allowances.allowances import excuse_unclean
+from checkers.allowances.allowances import excuse_rows, excuse_unclean
 from checkers.applications.families import applications
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box, of_imported
@@ -83,7 +83,8 @@ def found(
     if any(wanted(spec, evidence.info) for spec in FOLLOWERS):
         families |= of_followers(history, faults)
     progress.rest(len(families) + after)
-    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
+    found = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
+    rows = excuse_rows(evidence.unclean, found)
     if settled is not None:
         rows = with_settled(rows, settled.counts)
     # Figures stay: how much was acknowledged is one.

@@ -6,22 +6,24 @@ retention by when a response first showed that the log starts above the record (
 was refused and by the log start that its leader reported since (black_box/ends.py); an unclean election excuses
 findings of the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete
 before the election stands, and so does one about records that were written or shown since
-(checkers/evidence/unclean_elections.py). One of the offsets topic takes commits and generations of groups back. The
-election of a replica for its longest log (docs/adr/0010) is allowed where
-the controller's event log names that very election; lost records are not.
+(checkers/evidence/unclean_elections.py). One of the offsets topic takes commits and generations of groups back, one of
+the transactions' topic what a coordinator had stored of transactions: by whom an id was taken, which partitions a
+transaction has, how it was decided. The election of a replica for its longest log (docs/adr/0010) is allowed where the
+controller's event log names that very election; lost records are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.unclean_elections import Unclean, attributable, attributable_to_any
-from checkers.history.schema import OFFSETS_TOPIC
+from checkers.evidence.unclean_elections import Unclean, attributable, attributable_to_any, of_topic
+from checkers.history.schema import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from checkers.verdicts.verdict import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Allowance:
 
 
 _ALL: AbstractSet[str] = frozenset()
+_NEVER = 2**63 - 1
 
 ACKS_ONE = Allowance("acks=1", "the leader changed", {"lost-write": _ALL, "lost-tail": _ALL, "unseen": _ALL})
 RETENTION = Allowance(
@@ -110,6 +113,33 @@ UNCLEAN_OFFSETS = Allowance(
 )
 """Of whichever partition: which group lies in which is not told."""
 
+GIVEN_AGAIN = "given"
+UNCLEAN_TRANSACTIONS = Allowance(
+    "unclean.leader.election.enable=true",
+    f"a leader of {TRANSACTIONS_TOPIC} was elected from outside the ISR",
+    {
+        # A decision that was told is made once more, otherwise; or an old one's markers are sent once more, and end
+        # what has begun since.
+        "aborted-transaction-read": _ALL,
+        "precommitted-read": _ALL,
+        "g1c": frozenset({"reads", "reads-session", "reads-strict"}),
+        # Of records that are in the log: that markers end them otherwise than was told is all that it can do to them.
+        "torn-transaction": frozenset({"undone"}),
+        "committed-lost": frozenset({"undone"}),
+        "transaction-offsets": frozenset({"back", "uncommitted"}),
+        "exactly-once": frozenset({"again", "undone"}),
+        # Whom nobody knows to be in a transaction nobody sends a marker.
+        "hanging-transaction": _ALL,
+        # Who took an id is forgotten, and whom that had fenced is its owner again.
+        "fenced-producer": frozenset({"late", GIVEN_AGAIN}),
+        "open-transaction": frozenset({"two", "torn", "parted"}),
+    },
+)
+"""Of whichever partition: which id lies in which is not told. A state that was taken back goes on to be wrong: what
+comes of it may be about transactions that began long after. What leaders of other partitions know by themselves is not
+among it: epochs of producers in their logs, last stable offsets, records that are there.
+"""
+
 LONGEST = Allowance(
     "no replica surely had all that was committed",
     "the longest log of all was elected once every replica had spoken",
@@ -140,11 +170,33 @@ def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
         from_ns=F.col("from_ns"),
         to_ns=F.col("to_ns"),
     )
-    on_offsets = [one for p, found in unclean.items() if p.startswith(f"{OFFSETS_TOPIC}-") for one in found]
-    taken_back = attributable_to_any(on_offsets, from_ns=F.col("from_ns"), to_ns=F.col("to_ns"))
-    accounted = (_covered(UNCLEAN) & its_doing) | (_covered(UNCLEAN_OFFSETS) & taken_back)
+    taken_back = attributable_to_any(of_topic(unclean, OFFSETS_TOPIC), from_ns=F.col("from_ns"), to_ns=F.col("to_ns"))
+    undone = attributable_to_any(
+        of_topic(unclean, TRANSACTIONS_TOPIC),
+        # The one rule of which it is known when that had been stored which was lost.
+        from_ns=F.when(F.col("rule") == GIVEN_AGAIN, F.col("from_ns")),
+        # What files hold shows in the end.
+        to_ns=F.coalesce("to_ns", F.lit(_NEVER)),
+    )
+    accounted = (
+        (_covered(UNCLEAN) & its_doing)
+        | (_covered(UNCLEAN_OFFSETS) & taken_back)
+        | (_covered(UNCLEAN_TRANSACTIONS) & undone)
+    )
     excused = (F.col("kind") == "invalid") & accounted
     return lambda findings: findings.withColumn("kind", F.when(excused, F.lit("allowed")).otherwise(F.col("kind")))
+
+
+def excuse_rows(unclean: Unclean, rows: Iterable[Row]) -> list[Row]:
+    """The same of what was found without Spark."""
+    rules = UNCLEAN_TRANSACTIONS.checkers["g1c"]
+    first_ns = min((one.from_ns for one in of_topic(unclean, TRANSACTIONS_TOPIC)), default=_NEVER)
+
+    def excused(row: Row) -> bool:
+        of_rule = row.checker == "g1c" and row.kind == "invalid" and row.rule in rules
+        return of_rule and row.to_ns is not None and row.to_ns >= first_ns
+
+    return [replace(row, kind="allowed") if excused(row) else row for row in rows]
 
 
 def _covered(allowance: Allowance) -> Column:
@@ -167,6 +219,7 @@ def reason_for(
         (BROUGHT_BACK, True),
         (UNCLEAN, unclean),
         (UNCLEAN_OFFSETS, unclean),
+        (UNCLEAN_TRANSACTIONS, unclean),
         (LONGEST, True),
         (NOT_ISOLATED, True),
     )

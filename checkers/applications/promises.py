@@ -19,7 +19,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
-from checkers.evidence.unclean_elections import attributable
+from checkers.evidence.unclean_elections import attributable, of_topic
 from checkers.history.schema import OFFSETS_TOPIC
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -38,7 +38,7 @@ def _taken_back(facts: Facts, by_ns: Column) -> Column:
 
 def _commits_taken_back(facts: Facts, by_ns: Column) -> Column:
     """Whether an unclean election of any partition of the offsets topic had."""
-    since = [one.from_ns for p, found in facts.unclean.items() if p.startswith(f"{OFFSETS_TOPIC}-") for one in found]
+    since = [one.from_ns for one in of_topic(facts.unclean, OFFSETS_TOPIC)]
     return by_ns >= F.lit(min(since)) if since else F.lit(False)
 
 

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from checkers.black_box.batches import TORN, batch_base, of_several, read_once
 from checkers.black_box.facts import Facts, decided, deleter, expired, undeleted
 from checkers.black_box.jumps import without_jumps
-from checkers.history.load import History
 from checkers.history.responses import response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -97,7 +96,7 @@ def lost_checks(facts: Facts) -> Family:
     inside = expired(facts, inside.withColumn("sent_ns", F.col("send.invoke_ns")))
     torn, seen_lost_ns = F.col("together") & F.col("covered"), F.col("send.complete_ns")
     if facts.unclean:
-        inside = inside.join(_passed_over(history, unread), on=["p", "value"], how="left")
+        inside = inside.join(passed_over(history.requests, unread), on=["p", "value"], how="left")
         # Offsets may have been given again: a poll from before tells of another record.
         torn = torn & F.col("passed_ns").isNotNull()
         seen_lost_ns = F.coalesce("passed_ns", "drained_ns", "send.complete_ns")
@@ -270,15 +269,15 @@ def acknowledged_without_offset() -> Column:
     return (F.col("send.outcome") == "ok") & F.col("send.offset").isNull() & (F.col("send.acks") != 0)
 
 
-def _passed_over(history: History, unread: DataFrame) -> DataFrame:
+def passed_over(requests: DataFrame, missing: DataFrame) -> DataFrame:
     """(p, value, passed_ns): when the first poll had passed over it that began once it was known to be there, or that
-    itself shows so.
+    itself shows so. missing: (p, value, offset, there_ns, there_op), the last where an operation shows it.
     """
-    polls = history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok")).select(
+    polls = requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok")).select(
         "p", "op", "position", "next_position", "invoke_ns", "complete_ns"
     )
     return (
-        unread.select("p", "value", "offset", "there_ns", "there_op")
+        missing.select("p", "value", "offset", "there_ns", "there_op")
         .join(polls, on="p", how="inner")
         .where(
             (F.col("offset") >= F.col("position"))

@@ -98,6 +98,11 @@ def attributable_to_any(elections: Sequence[UncleanElection], *, from_ns: Column
     return F.coalesce(F.exists(_structs(elections), to_this), F.lit(False)) if elections else F.lit(False)
 
 
+def of_topic(unclean: Unclean, topic: str) -> list[UncleanElection]:
+    """Those of all its partitions."""
+    return [one for p, found in unclean.items() if p.rpartition("-")[0] == topic for one in found]
+
+
 def span(there: Column, gone: Column) -> tuple[Column, Column]:
     """(lost_epoch, missed_epoch) of what was there in leader epoch `there`, and not in epoch `gone`; null: not known.
 

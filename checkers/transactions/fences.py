@@ -127,6 +127,7 @@ def _acknowledged(late: DataFrame) -> DataFrame:
                     _who(),
                     text(" was acknowledged, though another producer had taken {id} before", id=F.col("id")),
                 ),
+                name="late",
                 ops=[F.col("got"), F.col("replaced.op"), F.col("op")],
                 from_ns=F.col("replaced.at_ns"),
                 to_ns=F.col("complete_ns"),
@@ -152,7 +153,7 @@ def _given_again(producers: DataFrame, history: History) -> DataFrame:
             ((F.col("other.op") > F.col("op")) & (F.col("other_epoch") == F.col("epoch")))
             | (after & (F.col("other_epoch") < F.col("epoch")))
         )
-        .groupBy(*_IDENTITY, "op", "invoke_ns")
+        .groupBy(*_IDENTITY, "op", "invoke_ns", (F.col("other_id") == F.col("id")).alias("one_id"))
         .agg(F.min(F.struct("other", "other_id", "other_epoch")).alias("again"))
         .join(homes, on="id", how="left")
     )
@@ -171,6 +172,7 @@ def _given_again(producers: DataFrame, history: History) -> DataFrame:
                         f=F.col("again.other_epoch"),
                     ),
                 ),
+                name=F.when(F.col("one_id"), F.lit("given")).otherwise(F.lit("")),
                 ops=[F.col("op"), F.col("again.other.op")],
                 from_ns=F.col("invoke_ns"),
                 to_ns=F.col("again.other.complete_ns"),

@@ -96,6 +96,7 @@ def _offset_checks(facts: Facts) -> Family:
                         )
                     ),
                 ),
+                name=F.when(F.col("txn").isNull(), F.lit("")).otherwise(F.lit("uncommitted")),
                 offset=F.col("offset"),
                 ops=[F.col("sent_op"), F.col("op")],
                 from_ns=F.col("invoke_ns"),
@@ -171,13 +172,19 @@ def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
 
 
 def _exactly_once(facts: Facts) -> Family:
-    last = F.max(F.struct("op", "offset"))
+    last = F.max(F.struct("op", "offset", "complete_ns"))
     ends = (
         _fetched(facts)
         .where(F.col("phase") == FINAL)
         .groupBy("group", "p")
         .agg(last.alias("last"))
-        .select("group", "p", F.col("last.offset").alias("end"), F.col("last.op").alias("end_op"))
+        .select(
+            "group",
+            "p",
+            F.col("last.offset").alias("end"),
+            F.col("last.op").alias("end_op"),
+            F.col("last.complete_ns").alias("end_ns"),
+        )
     )
     inputs = facts.by_value.where(F.col("n_committed_reads") > 0).select(
         "p",
@@ -186,11 +193,14 @@ def _exactly_once(facts: Facts) -> Family:
         F.col("send.op").alias("op"),
         F.col("send.invoke_ns").alias("sent_ns"),
     )
-    outputs = facts.by_value.where((F.col("n_committed_reads") > 0) & F.col("source").isNotNull())
+    outputs = facts.by_value.where((F.col("n_reads") > 0) & F.col("source").isNotNull())
+    shown, output = F.col("n_committed_reads") > 0, F.struct("value", "send.op")
     made = outputs.groupBy("source").agg(
-        F.count(F.lit(1)).alias("made"),
-        F.min(F.struct("value", "send.op", "first_read_ns")).alias("first"),
-        F.max(F.struct("value", "send.op", "first_read_ns")).alias("other"),
+        F.count_if(shown).alias("made"),
+        F.min(F.when(shown, output)).alias("first"),
+        F.max(F.when(shown, output)).alias("other"),
+        F.max(F.when(shown, F.col("first_read_ns"))).alias("made_ns"),
+        F.max(F.when(~shown, F.col("first_read_ns"))).alias("undone_ns"),
     )
     judged = (
         inputs.join(F.broadcast(ends), on="p", how="inner")
@@ -227,13 +237,16 @@ def _exactly_once(facts: Facts) -> Family:
                 EXACTLY_ONCE,
                 missing | (F.col("made") > F.when(below, 1).otherwise(0)),
                 F.concat(where, how),
-                name=F.when(missing, F.lit("never")).otherwise(F.lit("again")),
+                # Of an output that is in the log its transaction's end is what is missing.
+                name=F.when(~missing, F.lit("again"))
+                .when(F.col("undone_ns").isNotNull(), F.lit("undone"))
+                .otherwise(F.lit("never")),
                 kind=F.when(missing & F.col("undrained").isNotNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
                 offset=F.col("offset"),
                 value=F.col("value"),
                 ops=[F.col("op"), F.col("first.op"), F.col("other.op"), F.col("end_op")],
                 from_ns=F.col("sent_ns"),
-                to_ns=F.coalesce("other.first_read_ns", "sent_ns"),
+                to_ns=F.when(missing, F.col("end_ns")).otherwise(F.col("made_ns")),
             )
         ],
     )

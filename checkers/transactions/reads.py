@@ -64,7 +64,7 @@ def read_checks(facts: Facts) -> Family:
                 value=F.col("value"),
                 ops=[F.col("sent_op"), F.col("first.op"), F.col("commit_op")],
                 from_ns=F.col("invoke_ns"),
-                to_ns=F.col("commit_invoked_ns"),
+                to_ns=F.col("first.complete_ns"),
             ),
         ],
     )

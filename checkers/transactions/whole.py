@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
-from checkers.black_box.lost import covered_ranges
+from checkers.black_box.lost import covered_ranges, passed_over
 from checkers.history.transactions import COMMITTED, UNKNOWN
 from checkers.transactions.names import LOST, TORN
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -48,6 +48,7 @@ def whole_checks(facts: Facts) -> Family:
             F.col("v.send.invoke_ns").alias("sent_ns"),
             F.col("v.effective_ns").alias("placed_ns"),
             seen.alias("seen"),
+            (F.col("v.n_reads") > 0).alias("in_log"),
             (~seen & F.col("c.start_offset").isNotNull()).alias("hidden"),
             (~seen & F.col("c.start_offset").isNull()).alias("unread"),
         )
@@ -57,11 +58,19 @@ def whole_checks(facts: Facts) -> Family:
         F.min(F.when(F.col("seen"), one)).alias("shown"),
         F.min(F.when(F.col("hidden"), one)).alias("gone"),
         F.count_if("hidden").alias("hidden"),
+        F.bool_and(~F.col("hidden") | F.col("in_log")).alias("undone"),
         F.count(F.lit(1)).alias("values"),
     )
     torn = F.col("shown").isNotNull()
     answered = F.col("fate") == COMMITTED
     lacking = whole.where((F.col("hidden") > 0) & (answered | torn)).withColumn("p", F.col("gone.p"))
+    seen_gone_ns = F.col("gone.placed_ns")
+    if facts.unclean:
+        no_op = F.lit(None).cast("bigint").alias("there_op")
+        missed = lacking.select("p", "gone.value", "gone.offset", F.col("gone.placed_ns").alias("there_ns"), no_op)
+        committed = passed_over(history.requests.where(F.col("isolation") == 1), missed)
+        lacking = lacking.withColumn("value", F.col("gone.value")).join(committed, on=["p", "value"], how="left")
+        seen_gone_ns = F.coalesce("passed_ns", "gone.placed_ns")
     found = apply_rules(
         lacking,
         [
@@ -89,11 +98,12 @@ def whole_checks(facts: Facts) -> Family:
                         ),
                     ).otherwise(F.lit(", and shows none")),
                 ),
+                name=F.when(F.col("undone"), F.lit("undone")).otherwise(F.lit("")),
                 offset=F.col("gone.offset"),
                 value=F.col("gone.value"),
                 ops=[F.col("gone.op"), F.col("shown.op")],
                 from_ns=F.col("gone.sent_ns"),
-                to_ns=F.col("gone.placed_ns"),
+                to_ns=seen_gone_ns,
                 lost_epoch=F.col("gone.epoch"),
             )
         ],

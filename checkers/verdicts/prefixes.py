@@ -93,6 +93,7 @@ CLOSED: Mapping[str, Closed] = {
     "resend-offset": _closed("two acknowledgements in the prefix name two offsets", "unclean"),
     "precommitted-read": _closed(
         "the commit was first asked for behind the read; that it fails in the end makes the read no better",
+        "unclean",
         becomes=("aborted-transaction-read",),
     ),
     "last-stable-offset": _closed("in one leader epoch it never falls, so a lower one told later is too low"),

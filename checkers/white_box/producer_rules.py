@@ -195,6 +195,7 @@ def _markers(marked: DataFrame) -> DataFrame:
                 b=F.col("open.base"),
             ),
         ),
+        name="two",
         offset=at,
     )
     torn = Rule(
@@ -209,6 +210,7 @@ def _markers(marked: DataFrame) -> DataFrame:
                 b=F.col("left.base"),
             ),
         ),
+        name="torn",
         offset=at,
     )
     return apply_rules(marked, [late, old, outside, two, torn])
@@ -249,6 +251,7 @@ def _parted(marked: DataFrame, history: History) -> DataFrame:
                     F.lit(", "),
                     marker("aborts", "aborted"),
                 ),
+                name="parted",
                 offset=F.col("at.base"),
                 ops=[F.col("end_op")],
             ),
@@ -261,6 +264,7 @@ def _parted(marked: DataFrame, history: History) -> DataFrame:
                         marker("commits", "committed")
                     ),
                 ),
+                name="parted",
                 offset=F.col("at.base"),
                 ops=[F.col("end_op")],
             ),

@@ -30,6 +30,7 @@ def test_a_finding_becomes_one_of_checkers_that_there_are() -> None:
     [
         (allowances.UNCLEAN, "unclean"),
         (allowances.UNCLEAN_OFFSETS, "unclean"),
+        (allowances.UNCLEAN_TRANSACTIONS, "unclean"),
         (allowances.RETENTION, "deletions"),
         (allowances.UNSEEN_START, "deletions"),
         (allowances.BROUGHT_BACK, "deletions"),
