@@ -29,7 +29,9 @@ class UnsharedFolder(UnknownPlace):
 
 
 class Files(Protocol):
-    """What a file system is asked for, each thing by its URI."""
+    """What a file system is asked for, each thing by its URI. Raises UnknownPlace, which names it, where that cannot be
+    answered: a file that is gone since the folder was listed, or that may not be read.
+    """
 
     def sizes(self, folder: str) -> Mapping[str, int]:
         """Bytes of every file below, by its name there (`data/hw-0/0.log`); none where there is no such folder."""
@@ -50,7 +52,9 @@ class Files(Protocol):
         """Copy it to this machine."""
 
     def put(self, source: Path, file: str) -> None:
-        """Copy it from this machine; what stood there is replaced."""
+        """Copy it from this machine; what stood there is replaced. Who looks meanwhile sees what stood there, or
+        nothing, or the whole of it.
+        """
 
     def remove(self, place: str) -> None:
         """A file or folder with all that is in it; none is no error."""
@@ -79,6 +83,11 @@ def named(text: str) -> Path | str:
         return Path(text)
     parts = urlsplit(text)
     if parts.scheme.lower() != _LOCAL:
+        if not parts.path.strip("/"):
+            raise UnknownPlace(
+                f"{text}: names a file system, and no folder there; should be that of a run:"
+                f" {parts.scheme}://{parts.netloc}/runs/demo"
+            )
         return text.rstrip("/")
     if parts.netloc not in ("", "localhost") or not parts.path:
         raise UnknownPlace(f"{text}: a file URI names no host, but a whole path: file:///srv/runs/demo")

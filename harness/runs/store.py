@@ -150,6 +150,11 @@ def local_path(text: str) -> Path | None:
         return Path(text)
     parts = urlsplit(text)
     if parts.scheme != "file":
+        if not parts.path.strip("/"):
+            raise StoreError(
+                f"{text}: names a file system, and no folder there; should be that of a run:"
+                f" {parts.scheme}://{parts.netloc}/runs/demo"
+            )
         return None
     if parts.netloc not in ("", "localhost") or not parts.path:
         raise StoreError(f"{text}: a file URI names no host, but a whole path: file:///srv/runs/demo")

@@ -103,6 +103,69 @@ def test_files_are_asked_by_their_uris(run_dir: Path, stored: Stored, tmp_path: 
     assert not (run_dir / "new").exists()
 
 
+class _Watched:
+    """A file system of Hadoop's, of which it is seen what a folder holds after each change. renames: if it does."""
+
+    def __init__(self, system: Any, folder: Path, *, renames: bool = True) -> None:
+        self._system, self._folder, self._renames = system, folder, renames
+        self.seen: list[dict[str, str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            if name == "rename" and not self._renames:
+                return False
+            answer = getattr(self._system, name)(*arguments)
+            self.seen.append({path.name: path.read_text() for path in self._folder.glob("[!.]*")})
+            return answer
+
+        return call
+
+
+def test_who_looks_while_a_file_is_put_sees_no_half_of_it(
+    tmp_path: Path, mount: Mount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, source = tmp_path / "r", tmp_path / "source"
+    folder.mkdir()
+    uri, conf = mount(folder)
+    files = HadoopFiles(uri, conf)
+    watched = _Watched(files._system, folder)
+    monkeypatch.setattr(files, "_system", watched)
+    for text in ("first", "second"):
+        source.write_text(text)
+        put(source, Stored(uri, files) / "results.json")
+    assert watched.seen == [{}, {}, *[{"results.json": "first"}] * 2, {}, {"results.json": "second"}]
+    assert [path.name for path in folder.iterdir() if not path.name.endswith(".crc")] == ["results.json"]
+    monkeypatch.setattr(files, "_system", _Watched(watched._system, folder, renames=False))
+    with pytest.raises(UnknownPlace, match=rf"^{uri}/results\.json: .*/\.results\.json\.part cannot be renamed to it$"):
+        put(source, Stored(uri, files) / "results.json")
+
+
+def test_file_that_is_gone_since_the_folder_was_listed_is_named(
+    spark: SparkSession, tmp_path: Path, mount: Mount
+) -> None:
+    assert spark.version
+    folder = tmp_path / "r"
+    folder.mkdir()
+    (folder / "history.jsonl").write_text("{}\n")
+    uri, conf = mount(folder)
+    gone = Stored(uri, HadoopFiles(uri, conf)) / "history.jsonl"
+    (folder / "history.jsonl").unlink()
+    asked: list[Callable[[], object]] = [
+        lambda: end_of(gone, 1),
+        lambda: sha256_of(gone),
+        lambda: gone.files.fetch(gone.uri, tmp_path / "here"),
+        lambda: list(lines_with(gone, "x")),
+    ]
+    for ask in asked:
+        with pyspark_sockets(), pytest.raises(UnknownPlace, match=f"^{gone}: .*history.jsonl") as refused:
+            ask()
+        assert len(str(refused.value).splitlines()) == 1
+    # What cannot be read cannot be written either: below a file nothing is.
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(UnknownPlace, match=f"^{uri}/run.json/below: "):
+        put(folder / "run.json", Stored(uri, gone.files) / "run.json" / "below")
+
+
 @pytest.mark.parametrize("by_uri", [False, True], ids=["path", "uri"])
 def test_workers_decode_segments_as_the_driver_does(
     spark: SparkSession, run_dir: Path, stored: Stored, by_uri: bool

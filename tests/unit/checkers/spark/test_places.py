@@ -53,6 +53,22 @@ def test_file_uri_of_another_host_is_refused(text: str) -> None:
         local_path(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "should_be"),
+    [
+        ("hdfs://namenode", "hdfs://namenode/runs/demo"),
+        ("hdfs://namenode:8020//", "hdfs://namenode:8020/runs/demo"),
+        ("s3a://bucket/", "s3a://bucket/runs/demo"),
+        ("hdfs:///", "hdfs:///runs/demo"),
+    ],
+)
+def test_uri_that_names_no_folder_is_refused_with_one_that_does(text: str, should_be: str) -> None:
+    said = f"{text}: names a file system, and no folder there; should be that of a run: {should_be}"
+    for ask, error in ((named, UnknownPlace), (local_path, StoreError)):
+        with pytest.raises(error, match=f"^{re.escape(said)}$"):
+            ask(text)
+
+
 def test_address_of_a_path_is_not_percent_encoded() -> None:
     assert address(Path("/srv/a b%")) == "file:///srv/a b%"
 
