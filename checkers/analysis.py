@@ -276,7 +276,7 @@ def _results(
     found = by_checker(judged.rows)
     unasked = [text for spec in unwanted if (text := found_unasked(spec, found[spec.name])) is not None]
     early = info.ended_early
-    confirmed = early is not None and stands(early.checker, checks)
+    confirmed = early is not None and stands(early.checker, early.partition, checks, judged.rows)
     unshown = [] if early is None or confirmed else [f"{early.said}, which the whole history does not show"]
     reasons = [*run_reasons(info, health), *unasked, *unshown]
     verdicts = [check.verdict for check in checks]

@@ -12,8 +12,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class EarlyEnd:
-    """checker: that found it; operations: indices of those that show it; at_ns: run time of the finding, lines: of the
-    history that had been judged then.
+    """checker: that found it; partition: of the first that it found, None: of none, or not said; operations: indices of
+    those that show it; at_ns: run time of the finding, lines: of the history that had been judged then.
     """
 
     checker: str
@@ -21,6 +21,7 @@ class EarlyEnd:
     operations: tuple[int, ...]
     at_ns: int
     lines: int
+    partition: str | None = None
 
     @property
     def said(self) -> str:
@@ -33,6 +34,7 @@ class EarlyEnd:
         return {
             "checker": self.checker,
             "found": self.found,
+            "topic_partition": self.partition,
             "operations": list(self.operations),
             "at_ns": self.at_ns,
             "lines": self.lines,
@@ -45,4 +47,12 @@ def early_end_of(raw: Mapping[str, Any] | None) -> EarlyEnd | None:
     if raw is None:
         return None
     operations = tuple(int(op) for op in raw["operations"])
-    return EarlyEnd(str(raw["checker"]), str(raw["found"]), operations, int(raw["at_ns"]), int(raw["lines"]))
+    partition = raw.get("topic_partition")
+    return EarlyEnd(
+        str(raw["checker"]),
+        str(raw["found"]),
+        operations,
+        int(raw["at_ns"]),
+        int(raw["lines"]),
+        None if partition is None else str(partition),
+    )

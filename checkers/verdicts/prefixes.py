@@ -16,7 +16,7 @@ from typing import Literal
 
 from checkers.verdicts.catalogue import ADMIN, APPLICATIONS, COMPACTION, DRAINS, FOLLOWERS, GROUPS, STARTS, WHITE_BOX
 from checkers.verdicts.transactions import CYCLES
-from checkers.verdicts.verdict import CheckResult
+from checkers.verdicts.verdict import CheckResult, Row
 
 Doubt = Literal["unclean", "deletions", "transactions"]
 """What a run may have that can excuse a finding later: unclean elections, by the configuration; a log that may lose its
@@ -139,10 +139,13 @@ def may_judge(checker: str, doubts: frozenset[Doubt]) -> bool:
     return closed is not None and not closed.unless & doubts
 
 
-def stands(checker: str, checks: Iterable[CheckResult]) -> bool:
+def stands(checker: str, partition: str | None, checks: Iterable[CheckResult], rows: Iterable[Row]) -> bool:
     """Whether what that checker had found in a prefix is found in the whole history: by itself, or by what its finding
-    may have become.
+    may have become; and of the same partition, where it was of one: what is found of another one is something else.
+
+    rows: all that was found, with one at least for each checker and partition.
     """
     closed = CLOSED.get(checker)
     names = {checker, *(closed.becomes if closed is not None else ())}
-    return any(check.name in names and check.verdict == "invalid" for check in checks)
+    invalid = {check.name for check in checks if check.verdict == "invalid"} & names
+    return any(row.kind == "invalid" and row.checker in invalid and partition in (None, row.p) for row in rows)

@@ -36,13 +36,16 @@ class JudgeEnded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a checker found in a prefix. operations: indices of their invocations; at_s: run time of the finding."""
+    """What a checker found in a prefix. operations: indices of their invocations; at_s: run time of the finding.
+    partition: `topic-0`, where it is of one.
+    """
 
     checker: str
     count: int
     detail: str
     operations: tuple[int, ...]
     at_s: float
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,9 @@ def so_far_of(answer: Mapping[str, Any]) -> SoFar:
     if "ended" in answer:
         raise JudgeEnded(str(answer["ended"]))
     found = tuple(
-        Found(one["checker"], one["count"], one["detail"], tuple(one["operations"]), one["at_ns"] / 1e9)
+        Found(
+            one["checker"], one["count"], one["detail"], tuple(one["operations"]), one["at_ns"] / 1e9, one["partition"]
+        )
         for one in answer["found"]
     )
     return SoFar(answer["lines"], answer["to_ns"] / 1e9, answer["acknowledged"], found)

@@ -78,6 +78,7 @@ class Recording:
         early: dict[str, Any] = {
             "checker": found.checker,
             "found": found.detail,
+            "topic_partition": found.partition,
             "operations": list(found.operations),
             "at_ns": round(found.at_s * 1e9),
             "lines": lines,

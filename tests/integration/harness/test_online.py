@@ -61,6 +61,7 @@ def test_run_that_is_invalid_already_ends_its_load_and_is_drained_all_the_same(
     early = {
         "checker": "duplicate",
         "found": FOUND["detail"],
+        "topic_partition": FOUND["partition"],
         "operations": [3, 8],
         "at_ns": 1_400_000_000,
         "lines": 12,

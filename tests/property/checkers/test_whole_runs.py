@@ -197,7 +197,14 @@ def test_whole_run_in_which_a_checker_that_is_not_asked_for_finds_something_is_n
     polls[-1]["records"][-1]["intact"] = False
     write_history(folder, lines)
     run = json.loads((folder / "run.json").read_text())
-    early = {"checker": "fabricated-value", "found": "not intact", "operations": [3], "at_ns": 2 * 10**9, "lines": 9}
+    early = {
+        "checker": "fabricated-value",
+        "found": "not intact",
+        "topic_partition": f"{polls[-1]['topic']}-{polls[-1]['partition']}",
+        "operations": [3],
+        "at_ns": 2 * 10**9,
+        "lines": 9,
+    }
     said = "ended early, by what fabricated-value had found at 2.0 s, operation 3"
     run["ended_early"] = early
     for asked, verdict in ((["duplicate"], "unknown"), (["duplicate", "fabricated-value"], "invalid")):

@@ -7,7 +7,7 @@ import pytest
 from checkers.allowances import allowances
 from checkers.verdicts.catalogue import BY_NAME
 from checkers.verdicts.prefixes import CLOSED, OPEN, Doubt, may_judge, stands
-from checkers.verdicts.verdict import CheckResult, Verdict
+from checkers.verdicts.verdict import CheckResult, Row, Verdict
 
 pytestmark = pytest.mark.guarantee("V5")
 
@@ -49,12 +49,27 @@ def test_checkers_of_the_drain_and_of_copied_files_judge_no_prefix() -> None:
         assert not may_judge(name, NOTHING), name
 
 
-def _check(name: str, verdict: Verdict) -> CheckResult:
-    return CheckResult(name, "black-box", name, verdict)
+def _whole(*found: tuple[str, str, str | None], verdict: Verdict = "invalid") -> tuple[list[CheckResult], list[Row]]:
+    """(checks, rows) of (checker, kind, partition): each of these checkers came to that verdict."""
+    checks = [CheckResult(name, "black-box", name, verdict) for name, _, _ in found]
+    return checks, [Row(name, kind, p, 1) for name, kind, p in found]
 
 
 def test_a_finding_stands_by_itself_or_by_what_it_became() -> None:
-    assert stands("duplicate", [_check("duplicate", "invalid")])
-    assert stands("lost-write", [_check("lost-write", "valid"), _check("vanished-read", "invalid")])
-    assert not stands("duplicate", [_check("duplicate", "unknown"), _check("hole", "invalid")])
-    assert stands("of-another-package", [_check("of-another-package", "invalid")])
+    assert stands("duplicate", "t-0", *_whole(("duplicate", "invalid", "t-0")))
+    assert stands("lost-write", "t-0", *_whole(("lost-write", "figure", "t-0"), ("vanished-read", "invalid", "t-0")))
+    assert not stands("duplicate", "t-0", *_whole(("hole", "invalid", "t-0")))
+    assert not stands("duplicate", "t-0", *_whole(("duplicate", "allowed", "t-0"), verdict="valid"))
+    # Found in a record with lines missing.
+    assert not stands("duplicate", "t-0", *_whole(("duplicate", "invalid", "t-0"), verdict="unknown"))
+    assert stands("of-another-package", None, *_whole(("of-another-package", "invalid", None)))
+
+
+def test_a_finding_stands_by_none_of_another_partition() -> None:
+    elsewhere = _whole(("duplicate", "invalid", "t-1"), ("duplicate", "unknown", "t-0"), ("duplicate", "figure", "t-0"))
+    assert not stands("duplicate", "t-0", *elsewhere)
+    assert stands("duplicate", "t-1", *elsewhere)
+    assert not stands("lost-write", "t-0", *_whole(("vanished-read", "invalid", "t-1")))
+    assert not stands("duplicate", "t-0", *_whole(("duplicate", "invalid", None)))
+    # Of no partition, or as runs were recorded before they named one.
+    assert stands("duplicate", None, *elsewhere)

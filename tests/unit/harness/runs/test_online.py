@@ -6,7 +6,7 @@ import pytest
 
 from harness.runs.online import Found, JudgeEnded, SoFar, so_far_of
 
-HOLE = Found("hole", 2, "nothing at 7", (3, 9), 4.5)
+HOLE = Found("hole", 2, "nothing at 7", (3, 9), 4.5, "hw-0")
 LOST = Found("lost-write", 1, "value 3 is gone", (5,), 6.0)
 
 
