@@ -11,13 +11,13 @@ from tests.support.histories import Story
 Tell = Callable[[Story], None]
 
 
-def _begun(s: Story) -> Administrators:
+def _begun(s: Story, letter: str = "a") -> Administrators:
     """Four records; a setting was changed and described, partitions were added, counted, and read back in the end."""
     sent(s)
-    admin = Administrators(s)
+    admin = Administrators(s, letter)
     admin.made()
     admin.alter(1000)
-    admin.describe(1000, node="a2")
+    admin.describe(1000, node=admin.nodes[1])
     admin.grow(4)
     admin.count(4)
     admin.drained(4)
@@ -97,26 +97,23 @@ def config_too_long(s: Story) -> None:
 
 def back_ok(s: Story) -> None:
     """Another broker lags; a process that began anew knows less at first; and one that was asked meanwhile."""
-    admin = _begun(s)
-    admin.count(2, node="a2")
+    admin = _begun(s, "c")
+    admin.count(2, node="c2")
     admin.grow(6)
-    admin.count(4, node="a3")
-    s.nemesis("start", "kill", 1, ["a1"], began_ns=s.now * 1_000_000 + 500_000)
+    admin.count(4, node="c3")
+    s.nemesis("start", "kill", 1, ["c1"], began_ns=s.now * 1_000_000 + 500_000)
     admin.count(4)
-    admin.grow(7, node="a2", outcome="info", error="timeout")
+    admin.grow(7, node="c2", outcome="info", error="timeout")
     now = s.now
-    admin.count(7, node="a2", invoked=now + 1, completed=now + 4)
-    admin.count(6, node="a2", invoked=now + 2, completed=now + 5)
+    admin.count(7, node="c2", invoked=now + 1, completed=now + 4)
+    admin.count(6, node="c2", invoked=now + 2, completed=now + 5)
     admin.drained(7)
 
 
 def back_while_stopping(s: Story) -> None:
-    """A broker serves while it is stopped in order; started again, it knows less at first, seen or not yet.
-
-    Of a node that no other story names: what stops one in any of them parts its lives in all.
-    """
-    admin = _begun(s)
-    admin.grow(6, node="a2")
+    """A broker serves while it is stopped in order; started again, it knows less at first, seen or not yet."""
+    admin = _begun(s, "b")
+    admin.grow(6, node="b2")
     now = s.now
     admin.count(6, node="b1", invoked=now + 2, completed=now + 3)
     s.nemesis("start", "stop", 1, ["b1"], at=now + 4, began_ns=(now + 1) * 1_000_000)
@@ -142,10 +139,10 @@ def back_acknowledged(s: Story) -> None:
 
 def back_lost(s: Story) -> None:
     """Every broker has forgotten it, in the end."""
-    admin = _begun(s)
+    admin = _begun(s, "d")
     admin.grow(6)
-    s.nemesis("start", "kill", 1, ["a1"])
-    admin.count(4, node="a2", phase="drain-a2")
+    s.nemesis("start", "kill", 1, ["d1"])
+    admin.count(4, node="d2", phase="drain-d2")
 
 
 def back_unread(s: Story) -> None:

@@ -30,20 +30,21 @@ def shown_bad(s: Story) -> None:
 
 def back_ok(s: Story) -> None:
     """Another follower lags; one that was restarted; one in another epoch; who was asked before it answered; and one
-    whose empty log begins anew at its leader's start, below the start of an earlier leader's that it began at.
+    whose empty log begins anew at its leader's start, below the start of an earlier leader's that it began at. For the
+    fault's sake it has nodes of its own.
     """
     log = sent(s)
     s.poll(0, log, process=20, hw=4)
-    s.poll(0, log, node="f2", **NEAR)
-    s.poll(0, log[:1], hw=1, node="f3", **NEAR)
+    s.poll(0, log, node="g2", **NEAR)
+    s.poll(0, log[:1], hw=1, node="g3", **NEAR)
     now = s.now
-    s.poll(0, log[:3], hw=3, node="f3", invoked=now + 2, completed=now + 5, **NEAR)
-    s.poll(0, log[:2], hw=2, node="f3", invoked=now + 3, completed=now + 6, **NEAR)
-    s.poll(0, log[:3], hw=3, epoch=1, node="f2", **NEAR)
-    s.nemesis("start", "kill", 1, ["f2"])
-    s.poll(0, log[:1], hw=1, epoch=1, node="f2", **NEAR)
-    s.poll(2, hw=2, epoch=1, log_start=2, node="f4", partition=1, **NEAR)
-    s.poll(0, hw=1, epoch=1, node="f4", partition=1, **NEAR)
+    s.poll(0, log[:3], hw=3, node="g3", invoked=now + 2, completed=now + 5, **NEAR)
+    s.poll(0, log[:2], hw=2, node="g3", invoked=now + 3, completed=now + 6, **NEAR)
+    s.poll(0, log[:3], hw=3, epoch=1, node="g2", **NEAR)
+    s.nemesis("start", "kill", 1, ["g2"])
+    s.poll(0, log[:1], hw=1, epoch=1, node="g2", **NEAR)
+    s.poll(2, hw=2, epoch=1, log_start=2, node="g4", partition=1, **NEAR)
+    s.poll(0, hw=1, epoch=1, node="g4", partition=1, **NEAR)
 
 
 def back_bad(s: Story) -> None:

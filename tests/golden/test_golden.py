@@ -132,6 +132,21 @@ def test_golden_history_shows_nothing_else(judged: Judged, anomaly: str, case: s
     assert found == expected, {name: results[name].reasons for name in found ^ expected}
 
 
+def test_fault_of_a_story_touches_no_node_of_another_one() -> None:
+    """Where lives of processes count, which such a fault parts, whosesoever it is."""
+    by_lives = {"follower-went-back", *ADMIN}
+    targets: dict[str, set[str]] = {}
+    nodes: dict[str, set[str]] = {}
+    for anomaly, case in NAMES:
+        for line in make.read(anomaly, case).history:
+            if line["kind"] == "nemesis" and anomaly in by_lives:
+                targets.setdefault(f"{anomaly}/{case}", set()).update(line["targets"])
+            elif line.get("node") is not None:
+                nodes.setdefault(line["node"], set()).add(f"{anomaly}/{case}")
+    assert {anomaly.partition("/")[0] for anomaly in targets} == {"follower-went-back", "partitions-went-back"}
+    assert {name: sharing for name, own in targets.items() if (sharing := {n for n in own if nodes[n] != {name}})} == {}
+
+
 @pytest.mark.parametrize("anomaly", MEASURED)
 def test_golden_measure_is_what_the_history_shows(judged: Judged, anomaly: str) -> None:
     name, milliseconds = MEASURED[anomaly]

@@ -1,6 +1,7 @@
 """Stories of administrators: operations on a story's own topic, which nobody else's faults touch.
 
-Brokers are a1, a2 and a3. Times are ticks, as a story's.
+Brokers are a1, a2 and a3; of a story with faults they have another letter: what ends a process in one of several
+stories that are judged together parts the lives of that node in all. Times are ticks, as a story's.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ UNSET = -1
 
 
 class Administrators:
-    """What they do on the topic of a story."""
+    """What they do on the topic of a story. nodes: its brokers; of these the first is asked where none is named."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: Story, letter: str = "a") -> None:
         self._story = story
+        self.nodes = [f"{letter}{number}" for number in (1, 2, 3)]
 
     def _ask(
         self,
@@ -30,7 +32,7 @@ class Administrators:
         completed: int | None = None,
         **fields: Any,
     ) -> int:
-        fields.setdefault("node", "a1")
+        fields.setdefault("node", self.nodes[0])
         op = self._story.invoke(f, partition=None, at=invoked, **asked, **fields)  # type: ignore[arg-type]
         self._story.complete(op, outcome, at=completed, **(answer if outcome == "ok" else {"error": error}))
         return op
@@ -53,10 +55,10 @@ class Administrators:
 
     def made(self, count: int = 2) -> None:
         """What the setup counts at every broker."""
-        for node in ("a1", "a2", "a3"):
+        for node in self.nodes:
             self.count(count, node=node, phase="setup")
 
     def drained(self, count: int) -> None:
         """What the drain counts at every broker."""
-        for node in ("a1", "a2", "a3"):
+        for node in self.nodes:
             self.count(count, node=node, phase="drain-current")
