@@ -171,9 +171,10 @@ def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
     )
 
 
-def _exactly_once(facts: Facts) -> Family:
+def _ends(facts: Facts) -> DataFrame:
+    """(group, p, end, end_op, end_ns): the offset that each group had committed in the end, and when that was told."""
     last = F.max(F.struct("op", "offset", "complete_ns"))
-    ends = (
+    return (
         _fetched(facts)
         .where(F.col("phase") == FINAL)
         .groupBy("group", "p")
@@ -186,6 +187,25 @@ def _exactly_once(facts: Facts) -> Family:
             F.col("last.complete_ns").alias("end_ns"),
         )
     )
+
+
+def _outputs(facts: Facts) -> DataFrame:
+    """(source, made, first, other, made_ns, undone_ns): how many outputs of an input read_committed shows, two of them,
+    and when the last was first read; undone_ns: the same of outputs that others alone are shown, null where none is.
+    """
+    outputs = facts.by_value.where((F.col("n_reads") > 0) & F.col("source").isNotNull())
+    shown, output = F.col("n_committed_reads") > 0, F.struct("value", "send.op")
+    return outputs.groupBy("source").agg(
+        F.count_if(shown).alias("made"),
+        F.min(F.when(shown, output)).alias("first"),
+        F.max(F.when(shown, output)).alias("other"),
+        F.max(F.when(shown, F.col("first_read_ns"))).alias("made_ns"),
+        F.max(F.when(~shown, F.col("first_read_ns"))).alias("undone_ns"),
+    )
+
+
+def _exactly_once(facts: Facts) -> Family:
+    ends = _ends(facts)
     inputs = facts.by_value.where(F.col("n_committed_reads") > 0).select(
         "p",
         "value",
@@ -193,18 +213,9 @@ def _exactly_once(facts: Facts) -> Family:
         F.col("send.op").alias("op"),
         F.col("send.invoke_ns").alias("sent_ns"),
     )
-    outputs = facts.by_value.where((F.col("n_reads") > 0) & F.col("source").isNotNull())
-    shown, output = F.col("n_committed_reads") > 0, F.struct("value", "send.op")
-    made = outputs.groupBy("source").agg(
-        F.count_if(shown).alias("made"),
-        F.min(F.when(shown, output)).alias("first"),
-        F.max(F.when(shown, output)).alias("other"),
-        F.max(F.when(shown, F.col("first_read_ns"))).alias("made_ns"),
-        F.max(F.when(~shown, F.col("first_read_ns"))).alias("undone_ns"),
-    )
     judged = (
         inputs.join(F.broadcast(ends), on="p", how="inner")
-        .join(made, on=F.col("value") == F.col("source"), how="left")
+        .join(_outputs(facts), on=F.col("value") == F.col("source"), how="left")
         .withColumn("made", F.coalesce("made", F.lit(0)))
         .join(_undrained(facts), on="group", how="left")
     )

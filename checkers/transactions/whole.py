@@ -11,6 +11,7 @@ is left out.
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
@@ -20,15 +21,17 @@ from checkers.transactions.names import LOST, TORN
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 
-def whole_checks(facts: Facts) -> Family:
-    history = facts.history
+def _values(facts: Facts) -> DataFrame:
+    """Of each value of a transaction that may be committed, and that nothing can have deleted: seen (read_committed
+    showed it), hidden (it passed over it) or unread; in_log: whether any poll returned it.
+    """
     may_be = facts.by_value.where(F.col("fate").isin(COMMITTED, UNKNOWN) & F.col("known_offset").isNotNull())
     placed = expired(
         facts, may_be.withColumn("offset", F.col("known_offset")).withColumn("sent_ns", F.col("send.invoke_ns"))
     ).where(~F.col("expired"))
-    covered = covered_ranges(history.requests.where(F.col("isolation") == 1))
+    covered = covered_ranges(facts.history.requests.where(F.col("isolation") == 1))
     seen = F.col("n_committed_reads") > 0
-    values = (
+    return (
         placed.alias("v")
         .join(
             covered.alias("c"),
@@ -53,6 +56,10 @@ def whole_checks(facts: Facts) -> Family:
             (~seen & F.col("c.start_offset").isNull()).alias("unread"),
         )
     )
+
+
+def whole_checks(facts: Facts) -> Family:
+    history, values = facts.history, _values(facts)
     one = F.struct("p", "offset", "value", "op", "sent_ns", "placed_ns", "epoch")
     whole = values.groupBy("txn", "fate").agg(
         F.min(F.when(F.col("seen"), one)).alias("shown"),
@@ -131,30 +138,32 @@ def whole_checks(facts: Facts) -> Family:
             )
         ],
     )
+    return Family(union([found, unread]), _figures(facts, values))
+
+
+def _figures(facts: Facts, values: DataFrame) -> DataFrame:
+    answered = F.col("fate") == COMMITTED
     per_partition = values.groupBy("p").agg(
         F.count_if(answered).alias("values"),
         F.count_if(answered & F.col("seen")).alias("seen"),
         F.count_if(~answered & F.col("seen")).alias("resolved"),
     )
     drained = (
-        history.marks.where((F.col("f") == "drain-complete") & (F.col("isolation") == 1))
+        facts.history.marks.where((F.col("f") == "drain-complete") & (F.col("isolation") == 1))
         .groupBy("p")
         .agg(F.count(F.lit(1)).alias("drains"))
     )
-    return Family(
-        union([found, unread]),
-        union(
-            [
-                figures(
-                    per_partition,
-                    {
-                        (TORN, "committed_values"): F.col("values"),
-                        (TORN, "values_of_unanswered_commits"): F.col("resolved"),
-                        (LOST, "committed_values"): F.col("values"),
-                        (LOST, "shown"): F.col("seen"),
-                    },
-                ),
-                figures(drained, {(name, "committed_drains"): F.col("drains") for name in (TORN, LOST)}),
-            ]
-        ),
+    return union(
+        [
+            figures(
+                per_partition,
+                {
+                    (TORN, "committed_values"): F.col("values"),
+                    (TORN, "values_of_unanswered_commits"): F.col("resolved"),
+                    (LOST, "committed_values"): F.col("values"),
+                    (LOST, "shown"): F.col("seen"),
+                },
+            ),
+            figures(drained, {(name, "committed_drains"): F.col("drains") for name in (TORN, LOST)}),
+        ]
     )
