@@ -1,6 +1,7 @@
-"""Kafka's JSON layouts of the znodes in which tools request elections and reassignments ↔ values. Pure.
+"""The znodes in which elections, reassignments and deletions are requested ↔ values. Pure.
 
-Source: kafka.zk.PreferredReplicaElectionZNode, ReassignPartitionsZNode.
+Kafka's JSON layouts, but for a deletion: there Kafka's znode is empty, and what stands in ours is our own.
+Source: kafka.zk.PreferredReplicaElectionZNode, ReassignPartitionsZNode, DeleteTopicsTopicZNode.
 """
 
 from __future__ import annotations
@@ -45,6 +46,27 @@ def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[BrokerId, ...
         except ValueError as error:
             raise MalformedZnode(f"{paths.REASSIGNMENT}: {entry!r}: {error}") from None
     return targets
+
+
+def encode_deletion(topic_id: str | None) -> bytes:
+    """`/admin/delete_topics/T`: empty, as Kafka writes it, for the topic of this name, whichever that is (None).
+
+    topic_id: for the topic of this id alone. Kafka's controllers look at the name only.
+    """
+    return b"" if topic_id is None else encode_json({"version": 1, "topic_id": topic_id})
+
+
+def decode_deletion(data: bytes) -> str | None:
+    """The id for which `/admin/delete_topics/T` asks; None where it asks by name.
+
+    Kafka reads no data here, and tools may write what they like: what names no `topic_id` asks by name. One that makes
+    no sense is text that no topic has as its id.
+    """
+    try:
+        found = decode_json(data, paths.DELETE_TOPICS).get("topic_id")
+    except MalformedZnode:
+        return None
+    return None if found is None else str(found)
 
 
 def _named(topic_partition: TopicPartition) -> dict[str, Any]:

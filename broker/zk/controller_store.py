@@ -16,7 +16,7 @@ from dataclasses import replace
 from broker.core.controller.cluster_state import Broker, Topic
 from broker.core.controller.stored import Term, TopicsRead, Watch
 from broker.model.ids import BrokerId, TopicPartition
-from broker.zk import codecs, paths, topic_codecs
+from broker.zk import admin_codecs, codecs, paths, topic_codecs
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import Check, Create, Delete, Operation, SetData
 from broker.zk.partition_states import ZkPartitionStates, checked, raise_if_moved
@@ -33,6 +33,8 @@ class ZkControllerStore(ZkPartitionStates):
     def __init__(self, client: ZkClient, wall_clock_ms: Callable[[], int]) -> None:
         super().__init__(client)
         self._wall_clock_ms = wall_clock_ms
+        self._marks: dict[str, int] = {}
+        """Versions of the marks in `/admin/delete_topics` that `asked_ids` has read last."""
 
     # Election
 
@@ -223,6 +225,24 @@ class ZkControllerStore(ZkPartitionStates):
         """Topics marked in `/admin/delete_topics`."""
         return frozenset(self._client.children(paths.DELETE_TOPICS, watch) or [])
 
+    def asked_ids(self, names: AbstractSet[str]) -> dict[str, tuple[str, str | None]]:
+        """Those of these marks that ask by id: name → (that id, the id in the znode of the topic of this name)."""
+        marks = self._client.get_many([paths.delete_topic(name) for name in sorted(names)])
+        self._marks = {}
+        asked: dict[str, str] = {}
+        for name in names:
+            node = marks[paths.delete_topic(name)]
+            if node is not None:
+                self._marks[name] = node.version
+                if (topic_id := admin_codecs.decode_deletion(node.data)) is not None:
+                    asked[name] = topic_id
+        topics = self._client.get_many([paths.topic(name) for name in sorted(asked)])
+        return {
+            name: (topic_id, None if node is None else topic_codecs.topic_id_in(name, node.data))
+            for name, topic_id in asked.items()
+            for node in (topics[paths.topic(name)],)
+        }
+
     def finish_deletion(self, term: Term, topic: str) -> None:
         """Remove the topic's znodes, its settings and its mark."""
         partitions = self._client.children(paths.topic_partitions(topic)) or []
@@ -240,8 +260,10 @@ class ZkControllerStore(ZkPartitionStates):
         doomed = self._with_strangers(doomed)
         doomed.append(paths.delete_topic(topic))
         there = [path for path, node in self._client.get_many(doomed).items() if node is not None]
-        for start in range(0, len(there), _DELETES_PER_MULTI):
-            self._write(term, [Delete(path) for path in there[start : start + _DELETES_PER_MULTI]])
+        # Counted from the end, so that topic and mark go together: a mark that outlived its topic could be taken for
+        # one of the next topic of its name.
+        for start in range(len(there) % -_DELETES_PER_MULTI, len(there), _DELETES_PER_MULTI):
+            self._write(term, [Delete(path) for path in there[max(start, 0) : start + _DELETES_PER_MULTI]])
         self._topic_nodes.pop(topic, None)
         for topic_partition in [tp for tp in self._raw if tp.topic == topic]:
             del self._raw[topic_partition]
@@ -259,9 +281,10 @@ class ZkControllerStore(ZkPartitionStates):
             _log.warning("znodes that are no topic's are deleted with one: %s", strangers)
         return [*reversed(strangers), *doomed]
 
-    def drop_deletion(self, term: Term, topic: str) -> None:
-        """Remove the mark of a topic that is not to be deleted."""
-        self._write(term, [Delete(paths.delete_topic(topic))])
+    def drop_deletion(self, term: Term, topic: str) -> bool:
+        """Remove the mark of a topic that is not to be deleted; False where it was replaced after `asked_ids`."""
+        refused = self._write(term, [Delete(paths.delete_topic(topic), self._marks.pop(topic, -1))])
+        return refused is None or refused.reason != "bad-version"
 
     # Failed files
 
@@ -283,9 +306,12 @@ class ZkControllerStore(ZkPartitionStates):
             self._write(term, [Delete(path)])
         return brokers
 
-    def _write(self, term: Term, operations: Sequence[Operation]) -> None:
+    def _write(self, term: Term, operations: Sequence[Operation]) -> WriteRefused | None:
+        """Why nothing was written, or None."""
         try:
             self._client.multi([checked(term), *operations])
         except WriteRefused as refused:
             raise_if_moved(refused, term)
             _log.warning("a deletion was overtaken: %s", refused)
+            return refused
+        return None

@@ -48,6 +48,14 @@ def decode_topic(name: str, data: bytes) -> Topic:
     )
 
 
+def topic_id_in(name: str, data: bytes) -> str:
+    """The id in `/brokers/topics/T`, whatever else stands there; NO_TOPIC_ID for none, or one that makes no sense."""
+    try:
+        return _topic_id(name, decode_json(data, f"/brokers/topics/{name}").get("topic_id") or NO_TOPIC_ID)
+    except MalformedZnode:
+        return NO_TOPIC_ID
+
+
 def _topic_id(name: str, raw: object) -> str:
     topic_id = str(raw)
     try:

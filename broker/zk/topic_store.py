@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from broker.core.controller.cluster_state import StoreUnavailable, Topic
 from broker.model.ids import BrokerId
-from broker.zk import codecs, paths, topic_codecs
+from broker.zk import admin_codecs, codecs, paths, topic_codecs
 from broker.zk.client import SessionExpired, Watch, WriteRefused, ZkClient
 from broker.zk.operations import Create, Delete, Operation, SetData
 
@@ -37,6 +37,11 @@ class ZkTopicStore:
     def topic_exists(self, name: str) -> bool:
         """Whether the topic's znode exists."""
         return self._client.get(paths.topic(name)) is not None
+
+    def topic_id(self, name: str) -> str | None:
+        """The id in the topic's znode, "" where it has none that makes sense; None where there is no topic."""
+        node = self._client.get(paths.topic(name))
+        return None if node is None else topic_codecs.topic_id_in(name, node.data)
 
     def being_deleted(self, name: str) -> bool:
         """Whether the topic is marked in `/admin/delete_topics`."""
@@ -65,15 +70,46 @@ class ZkTopicStore:
             return True
         raise StoreUnavailable(f"{config_path} changed {_TRIES} times in a row")
 
-    def request_deletion(self, name: str) -> bool:
-        """False when it is asked for already."""
-        try:
-            self._client.create(paths.delete_topic(name), b"")
-        except WriteRefused as refused:
-            if refused.reason != "node-exists":
-                raise
-            return False
-        return True
+    def request_deletion(self, name: str, topic_id: str | None = None) -> bool:
+        """Mark a topic to be deleted; False when that is asked for already, or the topic of this id is gone.
+
+        topic_id: the mark asks for the topic of this id alone, and the controller drops it where another topic has the
+        name when it looks. None: for whichever topic has the name then.
+
+        A mark that is there already:
+        - by name. It stays: it was asked for the topic of this name, whichever that is, and so for ours as well while
+          ours has the name. To write our id over it would take back what somebody else asked for.
+        - of the same id. It stays.
+        - of another id, and this request is by name: that mark may be one that is going to be dropped, so it becomes
+          one by name.
+        - of another id, and this request is by id: of two ids one at most is the topic's. Where it is ours, that mark
+          is a late one, to be dropped, and ours takes its place; else ours is the late one, and nothing is written.
+        A mark is replaced at the version that was read, and dropped by the controller in the same way, so neither takes
+        away a mark that it has not seen.
+        """
+        path, data = paths.delete_topic(name), admin_codecs.encode_deletion(topic_id)
+        for _ in range(_TRIES):
+            try:
+                self._client.create(path, data)
+                return True
+            except WriteRefused as refused:
+                if refused.reason != "node-exists":
+                    raise
+            node = self._client.get(path)
+            if node is None:
+                continue
+            asked = admin_codecs.decode_deletion(node.data)
+            if asked is None or asked == topic_id:
+                return False
+            if topic_id is not None and self.topic_id(name) != topic_id:
+                return False
+            try:
+                self._client.set(path, data, node.version)
+                return True
+            except WriteRefused as refused:
+                if refused.reason not in ("no-node", "bad-version"):
+                    raise
+        raise StoreUnavailable(f"{path} changed {_TRIES} times in a row")
 
     def topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         """Overrides by topic; a topic without any has an empty dict, and so has one whose znode makes no sense."""

@@ -27,6 +27,26 @@ def test_what_is_left_of_a_request_round_trips() -> None:
     assert admin_codecs.decode_preferred_election(admin_codecs.encode_preferred_election([T1])) == [T1]
 
 
+def test_deletion_by_name_is_written_as_kafka_does_and_one_by_id_says_which() -> None:
+    assert admin_codecs.encode_deletion(None) == b""
+    topic_id = "B" * 21 + "A"
+    assert json.loads(admin_codecs.encode_deletion(topic_id)) == {"version": 1, "topic_id": topic_id}
+    for asked in (None, topic_id):
+        assert admin_codecs.decode_deletion(admin_codecs.encode_deletion(asked)) == asked
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"1", b"{", b"{}", b"[1]", b"\xff", b'{"version":1,"topic_id":null}'])
+def test_mark_that_names_no_id_asks_by_name(data: bytes) -> None:
+    assert admin_codecs.decode_deletion(data) is None
+
+
+@pytest.mark.parametrize("written", ["", "x", 5, ["B" * 22], {}])
+def test_mark_with_an_id_that_makes_no_sense_asks_for_no_topic_instead_of_any(written: object) -> None:
+    found = admin_codecs.decode_deletion(json.dumps({"version": 1, "topic_id": written}).encode())
+    assert found is not None
+    assert found != "B" * 21 + "A"
+
+
 @pytest.mark.parametrize("replicas", [None, 1, "12", [None], ["one"], [True], [1.5], [float("inf")], [2**31], [[1]]])
 def test_reassignment_to_what_is_no_broker_is_malformed(replicas: object) -> None:
     good, bad = {"topic": "t", "partition": 0, "replicas": [1]}, {"topic": "t", "partition": 1, "replicas": replicas}
