@@ -186,7 +186,7 @@ class ControlPlane:
             lambda broker: connect(broker.endpoints[0].host, broker.endpoints[0].port, f"controller-{id_}"),
             emit,
             self.cache.controller_moved,
-            self.topics.on_deleted,
+            lambda topic, topic_id: self.topics.on_deleted(topic),
             on_broken=on_unfit,
             known_topic_id=self.cache.topic_id,
         )

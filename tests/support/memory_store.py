@@ -31,6 +31,8 @@ class Data:
         """Of these, the states that someone has written over with what makes no sense."""
         self.garbled_topics: set[str] = set()
         self.deletions: set[str] = set()
+        self.deletion_ids: dict[str, str] = {}
+        """Of these, the ids of those that are asked for by id."""
         self.elections: list[TopicPartition] | None = None
         self.reassignments: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
         self.shutting_down: set[tuple[BrokerId, int]] = set()
@@ -54,6 +56,7 @@ class MemoryStore:
         self.landed = False
         self.watches: dict[str, Watch] = {}
         self._seen: dict[str, int] = {}
+        self._marks: dict[str, str | None] = {}
 
     def fire(self, name: str) -> None:
         """Something changed; `topic-t` for a topic."""
@@ -149,6 +152,11 @@ class MemoryStore:
     def deletions(self, watch: Watch | None) -> AbstractSet[str]:
         return frozenset(self.data.deletions)
 
+    def asked_ids(self, names: AbstractSet[str]) -> Mapping[str, tuple[str, str | None]]:
+        self._marks = {name: self.data.deletion_ids.get(name) for name in names}
+        topics = {name: topic.topic_id for name, (topic, _) in self.data.topics.items()}
+        return {name: (asked, topics.get(name)) for name, asked in self._marks.items() if asked is not None}
+
     # Writes
 
     def write_states(self, term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:
@@ -201,13 +209,22 @@ class MemoryStore:
         def apply() -> None:
             self.data.topics.pop(topic, None)
             self.data.deletions.discard(topic)
+            self.data.deletion_ids.pop(topic, None)
             for topic_partition in [tp for tp in self.data.states if tp.topic == topic]:
                 del self.data.states[topic_partition]
 
         self._write(term, apply)
 
-    def drop_deletion(self, term: Term, topic: str) -> None:
-        self._write(term, lambda: self.data.deletions.discard(topic))
+    def drop_deletion(self, term: Term, topic: str) -> bool:
+        held = self._marks.get(topic) == self.data.deletion_ids.get(topic)
+
+        def apply() -> None:
+            if held:
+                self.data.deletions.discard(topic)
+                self.data.deletion_ids.pop(topic, None)
+
+        self._write(term, apply)
+        return held
 
     # What tools ask for
 

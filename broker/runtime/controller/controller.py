@@ -10,7 +10,7 @@ Source: kafka.controller.KafkaController.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -57,12 +57,13 @@ class Controller:
         connect: PeerFactory,
         emit: Emit | None,
         on_controller: Callable[[BrokerId | None], None],
-        on_topic_deleted: Callable[[str], None] = lambda topic: None,
+        on_topic_deleted: Callable[[str, str], None] = lambda topic, topic_id: None,
         retries: Callable[[], Backoff] = Backoff,
         on_broken: Callable[[Exception], None] = lambda error: None,
         known_topic_id: Callable[[str], str] = lambda topic: "",
     ) -> None:
-        """on_controller: who is controller now, as `/controller` says. on_topic_deleted: wholly, by this controller.
+        """on_controller: who is controller now, as `/controller` says. on_topic_deleted: name and id of one that was
+        deleted wholly, by this controller.
 
         on_broken: the thread has ended by an error; the broker has to end as well, so that others are elected. All
         three are called on the loop's thread. retries: how long to wait before everything is loaded anew.
@@ -194,6 +195,17 @@ class Controller:
             wanted,
         )
 
+    def names_of(
+        self,
+        topic_ids: Collection[str],
+        respond: Callable[[Mapping[str, str] | None], None],
+        wanted: Callable[[], bool] = _always,
+    ) -> None:
+        """The names of these topics by id, without those that the controller does not know; None where this broker is
+        not the controller. respond and wanted as in `request`.
+        """
+        self.request(lambda term: term.names_of(topic_ids), lambda error: None, respond, wanted)
+
     def request(
         self,
         do: Callable[[ControllerTerm], _Response],
@@ -252,8 +264,8 @@ class Controller:
             self._in_term(do)
 
     def _finish_deletions(self, term: ControllerTerm) -> None:
-        for topic in term.finish_deletions():
-            self._loop.call_soon_threadsafe(partial(self._on_topic_deleted, topic))
+        for topic, topic_id in term.finish_deletions().items():
+            self._loop.call_soon_threadsafe(partial(self._on_topic_deleted, topic, topic_id))
 
     def _on_registered(self) -> None:
         self._registered = True

@@ -128,12 +128,18 @@ class ControllerStore(AssignmentStore, Protocol):
         """Topics that someone asked to delete."""
         ...
 
-    def finish_deletion(self, term: Term, topic: str) -> None:
-        """Remove everything of a topic, the request to delete it last."""
+    def asked_ids(self, names: AbstractSet[str]) -> Mapping[str, tuple[str, str | None]]:
+        """Of these requests to delete the ones that ask for a topic by its id: name → (that id, the id that the topic
+        of this name has in ZooKeeper; None where there is none).
+        """
         ...
 
-    def drop_deletion(self, term: Term, topic: str) -> None:
-        """Forget a request to delete."""
+    def finish_deletion(self, term: Term, topic: str) -> None:
+        """Remove everything of a topic; the request to delete it goes with the topic itself, last."""
+        ...
+
+    def drop_deletion(self, term: Term, topic: str) -> bool:
+        """Forget a request to delete; False where another has taken its place since `asked_ids` read it."""
         ...
 
 

@@ -79,7 +79,7 @@ class ControllerTerm:
         state = ClusterState(unclean_default=self._unclean_default, min_isr_default=self._min_isr_default)
         state.brokers = dict(self._store.brokers(self._watches.brokers))
         # In this order, for a deletion is requested after its topic was created.
-        deletions = self._store.deletions(self._watches.deletions)
+        marked = self._store.deletions(self._watches.deletions)
         names = self._store.topic_names(self._watches.topics)
         # Every broker is sent everything below, and its response says what it cannot use.
         failed_dirs = self._store.take_log_dir_events(self.term, self._watches.log_dirs)
@@ -87,6 +87,9 @@ class ControllerTerm:
         self._writer.state = state
         self.isr_changes.unsent.clear()
         self._topics.load(names)
+        deletions, outdated = self._deletion.sift(marked, anew=True)
+        if outdated:
+            self._watches.deletions()
         # Where deletion is not enabled the request is dropped below, and the topic lives.
         state.deleting = set(deletions & state.topics.keys()) if self._deletion.enabled else set()
         partitions = dict(state.partitions())
@@ -243,15 +246,19 @@ class ControllerTerm:
         if requested - self.state.topics.keys():
             # Created and deleted in a row: of two watches that fire, either may be handled first.
             self.topics_changed()
-        self._deletion.load(requested)
+        wanted, outdated = self._deletion.sift(requested)
+        if outdated:
+            self.load()
+        else:
+            self._deletion.load(wanted)
 
     def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         """A broker has deleted replicas: of topics being deleted, or of ended reassignments."""
         self._deletion.replicas_deleted(broker, deleted)
         self.admin.replicas_deleted(broker, deleted)
 
-    def finish_deletions(self) -> list[str]:
-        """Topics whose last replica is gone are removed; returns them."""
+    def finish_deletions(self) -> dict[str, str]:
+        """Topics whose last replica is gone are removed; returns their ids by name."""
         finished = self._deletion.finish()
         for topic in finished:
             self._writer.forget_topic(topic)
@@ -264,6 +271,11 @@ class ControllerTerm:
         for broker in self._store.take_log_dir_events(self.term, self._watches.log_dirs):
             if broker in self.state.brokers:
                 self.send_everything(broker)
+
+    def names_of(self, topic_ids: Iterable[str]) -> dict[str, str]:
+        """The names of those of these topics that there are, also of such that are being deleted, by id."""
+        names = self._writer.topic_names
+        return {id_: names[id_] for id_ in topic_ids if id_ in names}
 
     def named(self, partitions: Iterable[tuple[str, int]]) -> list[TopicPartition]:
         """Of these, (topic id, index), the partitions of topics that there still are."""

@@ -2,7 +2,12 @@
 are removed.
 
 A replica on a broker that is down is waited for: its log would otherwise come back with it. Before a topic's name is
-free, requests for it by that name (elections, reassignments) are withdrawn. Belongs to the controller's thread.
+free, requests for it by that name (elections, reassignments) are withdrawn.
+
+A deletion is asked for by a mark of the topic's name. Where it was asked for by the topic's id (KIP-516), which Kafka's
+controllers look up before the mark and forget then, the mark carries that id, and it takes no other topic: a mark whose
+id is not that of the topic's znode when the deletion begins is dropped. From there on the name is this topic's until
+the controller itself removes the znode, and the mark with it. Belongs to the controller's thread.
 Source: kafka.controller.TopicDeletionManager.
 """
 
@@ -11,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from broker.model.ids import BrokerId, TopicPartition
 from broker.runtime.controller.reassignment import withdraw
@@ -21,16 +27,52 @@ _log = logging.getLogger("broker.controller")
 Replica = tuple[TopicPartition, BrokerId]
 
 
+@dataclass
+class _Deletion:
+    """Of the topic of this id; replicas: those that have yet to be deleted."""
+
+    topic_id: str
+    replicas: set[Replica]
+
+
 class TopicDeletion:
-    """Replicas that have yet to be deleted, by topic."""
+    """The deletions under way, by topic."""
 
     def __init__(self, writer: PartitionStateWriter, enabled: bool) -> None:
         self._writer = writer
         self.enabled = enabled
-        self._open: dict[str, set[Replica]] = {}
+        self._open: dict[str, _Deletion] = {}
+
+    def sift(self, requested: AbstractSet[str], anew: bool = False) -> tuple[AbstractSet[str], bool]:
+        """Of these the ones to carry out, without those that ask by id for another topic than the one of this name.
+
+        The marks of those are dropped. And whether this term has another topic of such a name than ZooKeeper, and the
+        one in ZooKeeper is asked for: it can be deleted when everything was read again, and is left out here. anew: as
+        in `load`.
+        """
+        state = self._writer.state
+        begin = requested if anew else requested - self._open.keys()
+        others: set[str] = set()
+        outdated = False
+        for topic, (asked, found) in self._writer.store.asked_ids(begin).items():
+            known = state.topics.get(topic)
+            if asked == found:
+                if known is None or known.topic_id == asked:
+                    continue
+                outdated = True
+            elif found is None and known is None:
+                continue  # The end of it is left to do, as after a deletion by name.
+            else:
+                _log.warning("topic %s is not deleted: id %s was asked for, and it has %s", topic, asked, found)
+                self._drop(topic)
+            others.add(topic)
+        return requested - others, outdated
 
     def load(self, requested: AbstractSet[str], anew: bool = False) -> None:
-        """Begin the deletions that are requested and not under way. anew: none is under way, for all was read again."""
+        """Begin the deletions that are requested and not under way. anew: none is under way, for all was read again.
+
+        requested: what `sift` has left.
+        """
         state = self._writer.state
         for topic in self._open.keys() - (frozenset() if anew else requested):
             # Done already, though ZooKeeper's response was lost; the topic that has the name by now is another.
@@ -39,17 +81,24 @@ class TopicDeletion:
         self._withdraw_requests(requested - self._open.keys() - state.topics.keys())
         for topic in sorted(requested - self._open.keys()):
             if not self.enabled or topic not in state.topics:
-                self._writer.store.drop_deletion(self._writer.term, topic)
+                self._drop(topic)
                 state.deleting.discard(topic)
                 continue
             _log.info("deleting topic %s", topic)
             state.deleting.add(topic)
-            self._open[topic] = {
+            found = state.topics[topic]
+            replicas = {
                 (TopicPartition(topic, partition), broker)
-                for partition, replicas in state.topics[topic].partitions.items()
-                for broker in {*replicas, *state.topics[topic].removing.get(partition, ())}
+                for partition, assigned in found.partitions.items()
+                for broker in {*assigned, *found.removing.get(partition, ())}
             }
+            self._open[topic] = _Deletion(found.topic_id, replicas)
         self.resume()
+
+    def _drop(self, topic: str) -> None:
+        """Remove a mark. One that has taken its place since is looked at next: no watch says that it is there."""
+        if not self._writer.store.drop_deletion(self._writer.term, topic):
+            self._writer.watches.deletions()
 
     def resume(self) -> None:
         """Send StopReplica for what is not deleted yet to all live brokers; a second one is harmless."""
@@ -57,8 +106,8 @@ class TopicDeletion:
             return
         state = self._writer.state
         batch = self._writer.new_batch()
-        for replicas in self._open.values():
-            for topic_partition, broker in replicas:
+        for deletion in self._open.values():
+            for topic_partition, broker in deletion.replicas:
                 batch.stop_replica(broker, topic_partition, delete=True)
         deleting = [topic_partition for topic_partition in state.states if topic_partition.topic in self._open]
         batch.metadata(state.brokers, deleting)
@@ -67,17 +116,19 @@ class TopicDeletion:
     def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> None:
         """Note what a broker deleted."""
         for topic_partition in deleted:
-            self._open.get(topic_partition.topic, set()).discard((topic_partition, broker))
+            if (deletion := self._open.get(topic_partition.topic)) is not None:
+                deletion.replicas.discard((topic_partition, broker))
 
-    def finish(self) -> list[str]:
-        """Remove the znodes of the topics that have no replica left; returns these topics."""
-        finished = [topic for topic, missing in self._open.items() if not missing]
+    def finish(self) -> dict[str, str]:
+        """Remove the znodes of the topics that have no replica left; returns these topics' ids by name."""
+        finished = {topic: deletion.topic_id for topic, deletion in self._open.items() if not deletion.replicas}
         # Here too, though they were withdrawn when the deletion began: a tool may have written a request since that was
         # not handled.
         self._withdraw_requests(frozenset(finished))
         for topic in finished:
-            self._writer.store.finish_deletion(self._writer.term, topic)
+            # First: where ZooKeeper's response is lost, the next topic of this name may be there before all is read.
             del self._open[topic]
+            self._writer.store.finish_deletion(self._writer.term, topic)
             _log.info("topic %s is deleted", topic)
         return finished
 

@@ -118,7 +118,7 @@ def test_topic_that_is_deleted_while_it_moves_loses_all_its_logs() -> None:
     assert deleted == {1, 2, 3, 4}
     for id_ in deleted:
         cluster.step(lambda id_=id_: cluster.term.replicas_deleted(id_, [PARTITION]))
-    assert cluster.term.finish_deletions() == ["t"]
+    assert cluster.term.finish_deletions().keys() == {"t"}
     results = cluster.reassign((1, 2))
     assert isinstance(results, dict)
     assert results[PARTITION] == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")

@@ -21,6 +21,7 @@ from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
 pytestmark = pytest.mark.guarantee("bounded-queues")
 
 GONE = TopicPartition("gone", 0)
+GONE_ID = "B" * 22
 
 
 class Channel(Reports):
@@ -64,7 +65,7 @@ def delete_gone(world: ReassignedCluster) -> None:
     world.data.deletions.add(GONE.topic)
     world.step(world.term.deletions_changed)
     world.step(lambda: world.term.replicas_deleted(1, [GONE]))
-    assert world.step(world.term.finish_deletions) == [GONE.topic]
+    assert world.step(world.term.finish_deletions) == {GONE.topic: GONE_ID}
 
 
 def send_metadata(world: ReassignedCluster) -> None:
@@ -83,7 +84,7 @@ def give_up(world: ReassignedCluster, channel: Channel) -> None:
 @pytest.fixture
 def world() -> ReassignedCluster:
     made = ReassignedCluster((1, 2), 2)
-    made.data.topics[GONE.topic] = (Topic(GONE.topic, "B" * 22, {0: (1,)}), 0)
+    made.data.topics[GONE.topic] = (Topic(GONE.topic, GONE_ID, {0: (1,)}), 0)
     made.step(made.term.topics_changed)
     return made
 
