@@ -20,6 +20,7 @@ from broker.runtime.admin.alter_configs import AlterConfigHandlers
 from broker.runtime.admin.client_quotas import handle_alter_client_quotas, handle_describe_client_quotas
 from broker.runtime.admin.controller_operations import ControllerAdminHandlers
 from broker.runtime.admin.create_partitions import PartitionHandlers
+from broker.runtime.admin.delete_topics import DeleteTopicsHandlers
 from broker.runtime.admin.describe_configs import ConfigHandlers
 from broker.runtime.admin.scram_credentials import (
     handle_alter_user_scram_credentials,
@@ -172,6 +173,14 @@ class ControlPlane:
             random.Random(),
             self.dynamic,
         )
+        self._deletions = DeleteTopicsHandlers(
+            settings.delete_topic_enable,
+            store,
+            self.worker,
+            self._loop,
+            lambda: self.controller.active,
+            lambda ids, then, wanted: self.controller.names_of(ids, then, wanted),
+        )
         self.controller = Controller(
             ControllerSettings(
                 id_,
@@ -186,7 +195,7 @@ class ControlPlane:
             lambda broker: connect(broker.endpoints[0].host, broker.endpoints[0].port, f"controller-{id_}"),
             emit,
             self.cache.controller_moved,
-            lambda topic, topic_id: self.topics.on_deleted(topic),
+            self._deletions.on_deleted,
             on_broken=on_unfit,
             known_topic_id=self.cache.topic_id,
         )
@@ -286,7 +295,7 @@ class ControlPlane:
             ApiKey.DESCRIBE_CLUSTER: self._metadata.handle_describe_cluster,
             ApiKey.FIND_COORDINATOR: self._find_coordinator.handle,
             ApiKey.CREATE_TOPICS: self.topics.handle_create_topics,
-            ApiKey.DELETE_TOPICS: self.topics.handle_delete_topics,
+            ApiKey.DELETE_TOPICS: self._deletions.handle_delete_topics,
             ApiKey.DESCRIBE_CONFIGS: self._configs.handle_describe_configs,
             ApiKey.ALTER_CONFIGS: self._alter_configs.handle_alter_configs,
             ApiKey.INCREMENTAL_ALTER_CONFIGS: self._alter_configs.handle_incremental_alter_configs,

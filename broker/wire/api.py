@@ -101,7 +101,7 @@ SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.LIST_GROUPS: VersionRange(0, 5),
     ApiKey.API_VERSIONS: VersionRange(0, 4),
     ApiKey.CREATE_TOPICS: VersionRange(2, 7),
-    ApiKey.DELETE_TOPICS: VersionRange(1, 5),
+    ApiKey.DELETE_TOPICS: VersionRange(1, 6),
     ApiKey.DELETE_RECORDS: VersionRange(0, 2),
     ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: VersionRange(2, 4),

@@ -1,9 +1,8 @@
-"""CreateTopics, DeleteTopics and auto-creation. Loop thread; ZooKeeper is written on the worker.
+"""CreateTopics and auto-creation. Loop thread; ZooKeeper is written on the worker.
 
-CreateTopics and DeleteTopics are the controller's: other brokers respond NOT_CONTROLLER, and clients send to the
-controller instead. The response waits until this broker's metadata shows leaders for all partitions, or the deletion is
-finished, or the time is over. Auto-creation writes from any broker. Source: kafka.server.ZkAdminManager,
-AutoTopicCreationManager.
+CreateTopics is the controller's: other brokers respond NOT_CONTROLLER, and clients send to the controller instead. The
+response waits until this broker's metadata shows leaders for all partitions, or the time is over. Auto-creation writes
+from any broker. Source: kafka.server.ZkAdminManager, AutoTopicCreationManager.
 """
 
 from __future__ import annotations
@@ -34,16 +33,12 @@ from broker.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 _log = logging.getLogger("broker.admin")
 
-_DELETION_DISABLED_FROM = 3
 _EXISTS = ErrorCode.TOPIC_ALREADY_EXISTS
 _REQUEST_PARTITIONS_MAX = 10_000
 """What one request may create. Kafka with KRaft refuses more with the same message."""
-_REQUEST_TOPICS_MAX = 10_000
-"""Each of them costs a read of ZooKeeper, on the thread that also registers this broker."""
 _TOO_MANY = Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 Results = dict[str, Planned | Refused]
@@ -60,17 +55,9 @@ class TopicStore(Protocol):
         """Whether the topic is marked in `/admin/delete_topics`."""
         ...
 
-    def topic_exists(self, name: str) -> bool:
-        """Whether `/brokers/topics/<name>` exists."""
-        ...
-
-    def request_deletion(self, name: str) -> bool:
-        """Mark the topic in `/admin/delete_topics`; the controller deletes it."""
-        ...
-
 
 class TopicHandlers:
-    """See the module. Listens to the metadata cache, and to `on_deleted` for finished deletions."""
+    """See the module. Listens to the metadata cache."""
 
     def __init__(
         self,
@@ -94,12 +81,8 @@ class TopicHandlers:
         self._creating: set[str] = set()
         self._not_created: dict[str, str | None] = {}
         """Why an internal topic could not be created, as last logged."""
-        self._open_deletions: list[set[str]] = []
-        """For each request that waits: the topics of it that are not deleted yet."""
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
-
-    # Create
 
     def handle_create_topics(self, request: Request) -> None:
         """Create topics; responds once the metadata shows their leaders, or at the time-out."""
@@ -204,77 +187,6 @@ class TopicHandlers:
         self._creating.add(name)
         self._write([planned], lambda refusals, ids: self._creating.discard(name))
         return ErrorCode.NONE
-
-    # Delete
-
-    def handle_delete_topics(self, request: Request) -> None:
-        """Delete topics; responds once the controller has deleted them, or at the time-out."""
-        body = decode_or_refuse(request, DeleteTopicsRequest)
-        if body is None:
-            return
-        version, timeout_ms = request.api_version, body.timeout_ms
-        errors: dict[str, ErrorCode] = {}
-        names = list(dict.fromkeys(body.topic_names))
-        missing = set(names)
-        self._open_deletions.append(missing)
-
-        def reply() -> None:
-            self._open_deletions = [other for other in self._open_deletions if other is not missing]
-            responses = [DeletableTopicResult(name, errors.get(name, ErrorCode.NONE)) for name in names]
-            respond(request, DeleteTopicsResponse(responses=responses).encode(version))
-
-        blanket = self._deletion_refusal(version)
-        if blanket is ErrorCode.NONE and len(names) > _REQUEST_TOPICS_MAX:
-            blanket = ErrorCode.POLICY_VIOLATION
-        if blanket is not ErrorCode.NONE:
-            errors.update(dict.fromkeys(names, blanket))
-            reply()
-            return
-
-        def requested(refusals: Mapping[str, ErrorCode]) -> None:
-            errors.update(refusals)
-            missing.difference_update(errors)
-
-            def timed_out() -> None:
-                errors.update(dict.fromkeys(missing, ErrorCode.REQUEST_TIMED_OUT))
-                reply()
-
-            self._waits.until(lambda: not missing, timeout_ms, reply, timed_out)
-
-        self._request_deletions(names, requested)
-
-    def _deletion_refusal(self, version: int) -> ErrorCode:
-        if not self._is_controller():
-            return ErrorCode.NOT_CONTROLLER
-        if not self._settings.delete_topic_enable:
-            disabled = version >= _DELETION_DISABLED_FROM
-            return ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
-        return ErrorCode.NONE
-
-    def _request_deletions(self, names: list[str], then: Callable[[Mapping[str, ErrorCode]], None]) -> None:
-        def task() -> None:
-            refusals: dict[str, ErrorCode] = {}
-            for name in names:
-                try:
-                    if topic_names.refusal(name) is not None or not self._store.topic_exists(name):
-                        refusals[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    else:
-                        self._store.request_deletion(name)
-                except StoreUnavailable as unavailable:
-                    _log.warning("topic %s: %s", name, unavailable)
-                    refusals[name] = ErrorCode.REQUEST_TIMED_OUT
-                except Exception:
-                    _log.exception("topic %s cannot be deleted", name)
-                    refusals[name] = ErrorCode.UNKNOWN_SERVER_ERROR
-            self._loop.call_soon_threadsafe(lambda: then(refusals))
-
-        self._worker.submit("deleting topics", task)
-
-    def on_deleted(self, name: str) -> None:
-        """The controller on this broker has finished a deletion."""
-        for missing in self._open_deletions:
-            missing.discard(name)
-        self._waits.check()
 
     def _created(self, name: str, result: Planned | Refused, ids: Mapping[str, str]) -> CreatableTopicResult:
         if isinstance(result, Refused):

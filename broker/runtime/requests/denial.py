@@ -131,8 +131,10 @@ def _create_topics(version: int, body: Body) -> Message:
 
 
 def _delete_topics(version: int, body: Body) -> Message:
-    names = dt.DeleteTopicsRequest.decode(version, body).topic_names
-    return dt.DeleteTopicsResponse(responses=[dt.DeletableTopicResult(name, _TOPIC) for name in names])
+    """A topic that is asked for by its id gets no name: whoever may not ask for it is not told it."""
+    decoded = dt.DeleteTopicsRequest.decode(version, body)
+    topics = [(t.name, t.topic_id) for t in decoded.topics] or [(name, "") for name in decoded.topic_names]
+    return dt.DeleteTopicsResponse(responses=[dt.DeletableTopicResult(name, id_, _TOPIC) for name, id_ in topics])
 
 
 def _create_partitions(version: int, body: Body) -> Message:

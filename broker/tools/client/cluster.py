@@ -133,9 +133,9 @@ class Cluster:
         self._open(connection, deadline)
         return connection
 
-    def at(self, broker_id: int, request: Message, response: type[R], deadline: float) -> R:
-        """Of one broker. Raises Unreachable."""
-        return self.connect(broker_id, deadline).exchange(request, response, deadline)
+    def at(self, broker_id: int, request: Message, response: type[R], deadline: float, at_most: int | None = None) -> R:
+        """Of one broker, in this version at most. Raises Unreachable."""
+        return self.connect(broker_id, deadline).exchange(request, response, deadline, at_most)
 
     def metadata_once(
         self, topics: Sequence[str] | None, deadline: float, *, create: bool = False, ids: Sequence[str] = ()
@@ -158,9 +158,18 @@ class Cluster:
         return self.retry(what, lambda deadline: self.metadata_once(topics, deadline))
 
     def controller(
-        self, what: str, request: Message, response: type[R], verify: Callable[[R], None], timeout: float | None = None
+        self,
+        what: str,
+        request: Message,
+        response: type[R],
+        verify: Callable[[R], None],
+        timeout: float | None = None,
+        at_most: int | None = None,
     ) -> R:
-        """Of the controller, looked up again when it moves. verify: raises BrokerError for errors of the response."""
+        """Of the controller, looked up again when it moves. verify: raises BrokerError for errors of the response.
+
+        at_most: the last version in which the request can be said.
+        """
 
         def attempt(deadline: float) -> R:
             if self._controller is None:
@@ -168,7 +177,7 @@ class Cluster:
             if self._controller is None:
                 raise Unreachable("no controller is known")
             try:
-                found = self.at(self._controller, request, response, deadline)
+                found = self.at(self._controller, request, response, deadline, at_most)
                 verify(found)
             except (Unreachable, BrokerError) as error:
                 if isinstance(error, Unreachable) or error.code == ErrorCode.NOT_CONTROLLER:

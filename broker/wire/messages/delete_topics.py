@@ -1,4 +1,4 @@
-"""DeleteTopics: topics by name.
+"""DeleteTopics: topics by name or id (KIP-516).
 
 Written by tools/messages.py.
 Source: DeleteTopicsRequest.json, DeleteTopicsResponse.json.
@@ -10,21 +10,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, int16, int32, nullable_string, string, string_array
+from broker.wire.fields import array, int16, int32, nullable_string, string_array, uuid
 from broker.wire.schema import Message, Struct
+
+
+@dataclass(slots=True)
+class DeleteTopicState(Struct):
+    name: str | None = nullable_string("6+", nullable="6+")
+    topic_id: str = uuid("6+")
 
 
 @dataclass(slots=True)
 class DeleteTopicsRequest(Message):
     API: ClassVar[ApiKey] = ApiKey.DELETE_TOPICS
 
+    topics: list[DeleteTopicState] = array(DeleteTopicState, "6+")
     topic_names: list[str] = string_array("0-5", ignorable=True)
     timeout_ms: int = int32("0+")
 
 
 @dataclass(slots=True)
 class DeletableTopicResult(Struct):
-    name: str = string("0+")
+    name: str | None = nullable_string("0+", "", nullable="6+")
+    topic_id: str = uuid("6+", ignorable=True)
     error_code: int = int16("0+")
     error_message: str | None = nullable_string("5+", nullable="5+", ignorable=True)
 

@@ -1,7 +1,11 @@
-"""Names that no topic and no broker can have: refused with Kafka's errors, and no znode comes of them."""
+"""Names that no topic and no broker can have: refused with Kafka's errors, and no znode comes of them.
+
+And ids of topics, which outlive their names.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -14,7 +18,7 @@ from broker.wire.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from broker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from broker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from broker.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -75,7 +79,7 @@ def test_no_znode_comes_of_a_name_that_no_topic_has(cluster: Cluster) -> None:
         3,
     )
     assert [one.error_code for one in added.results] == [unknown] * 8
-    deleted = ask(cluster, DeleteTopicsRequest(BAD, 5000), DeleteTopicsResponse, 4)
+    deleted = ask(cluster, DeleteTopicsRequest(topic_names=BAD, timeout_ms=5000), DeleteTopicsResponse, 4)
     assert [one.error_code for one in deleted.responses] == [unknown] * 8
     assert {path: znodes(cluster, path) for path in before} == before
 
@@ -96,8 +100,38 @@ def test_topic_is_deleted_with_znodes_below_its_own_that_nobody_knows(cluster: C
         "/brokers/topics/haunted/y/z",
     ):
         cluster.zk.ensure_path(path)
-    deleted = ask(cluster, DeleteTopicsRequest(["haunted"], 20_000), DeleteTopicsResponse, 4)
+    deleted = ask(cluster, DeleteTopicsRequest(topic_names=["haunted"], timeout_ms=20_000), DeleteTopicsResponse, 4)
     assert [one.error_code for one in deleted.responses] == [ErrorCode.NONE]
     assert not cluster.zk.exists("/config/topics/haunted")
     assert not cluster.zk.exists("/brokers/topics/haunted")
     create_topic(cluster, "haunted", [[1]])
+
+
+def id_of(cluster: Cluster, name: str) -> str:
+    return str(json.loads(cluster.zk.get(f"/brokers/topics/{name}")[0])["topic_id"])
+
+
+def delete_by_id(cluster: Cluster, *topic_ids: str) -> list[tuple[str | None, str, int]]:
+    request = DeleteTopicsRequest([DeleteTopicState(None, topic_id) for topic_id in topic_ids], timeout_ms=20_000)
+    answer = ask(cluster, request, DeleteTopicsResponse, 6)
+    return [(one.name, one.topic_id, one.error_code) for one in answer.responses]
+
+
+def test_topic_is_deleted_by_its_id_and_never_by_that_of_one_before_it(cluster: Cluster) -> None:
+    create_topic(cluster, "known", [[1]])
+    first, nobodys = id_of(cluster, "known"), "B" * 21 + "A"
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    assert delete_by_id(cluster, first, nobodys) == [("known", first, ErrorCode.NONE), (None, nobodys, unknown)]
+    assert not cluster.zk.exists("/brokers/topics/known")
+    create_topic(cluster, "known", [[1]])
+    second = id_of(cluster, "known")
+    assert second != first
+    assert delete_by_id(cluster, first) == [(None, first, unknown)]
+    # A request that was looked up in time and is late now: what it leaves is all the controller sees of it.
+    mark = "/admin/delete_topics/known"
+    cluster.zk.create(mark, json.dumps({"version": 1, "topic_id": first}).encode())
+    wait_until(lambda: not cluster.zk.exists(mark), "the mark is dropped")
+    assert id_of(cluster, "known") == second
+    cluster.wait_state("known", 0, leader=1, isr={1})
+    assert delete_by_id(cluster, second) == [("known", second, ErrorCode.NONE)]
+    assert not cluster.zk.exists("/brokers/topics/known")

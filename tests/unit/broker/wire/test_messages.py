@@ -295,6 +295,7 @@ def test_message_ignorable_field_outside_its_version_is_dropped() -> None:
         request.encode(7)
     topics = DeleteTopicsRequest(topic_names=["a"])
     assert DeleteTopicsRequest.decode(5, topics.encode(5)) == topics
+    assert DeleteTopicsRequest.decode(6, topics.encode(6)) == DeleteTopicsRequest()
 
 
 def test_message_number_out_of_range_is_a_value_error() -> None:

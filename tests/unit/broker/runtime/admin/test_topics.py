@@ -23,7 +23,6 @@ from broker.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import FakeSlot
@@ -44,12 +43,6 @@ class Store:
 
     def being_deleted(self, name: str) -> bool:
         return False
-
-    def topic_exists(self, name: str) -> bool:
-        return False
-
-    def request_deletion(self, name: str) -> bool:
-        return True
 
     def broker_configs(self, broker: BrokerId) -> tuple[Mapping[str, str], Mapping[str, str]]:
         return {}, {}
@@ -112,83 +105,3 @@ def test_refusal_of_a_name_as_long_as_a_string_can_be_is_sayable_in_every_versio
     results = {result.name: result for result in create(cache, [wanted(name), wanted("t")], version)}
     assert results[name].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert results["t"].error_code == 0
-
-
-def test_deletion_of_too_many_topics_is_refused_as_a_whole(cache: MetadataCache) -> None:
-    loop, worker, store = FakeLoop(), Worker(), Store()
-    dynamic = DynamicConfig(SETTINGS, 1, store, worker, loop)
-    handlers = TopicHandlers(SETTINGS, cache, store, worker, loop, lambda: True, Random(1), dynamic)
-    for count, error in ((10_000, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (10_001, ErrorCode.POLICY_VIOLATION)):
-        slot = FakeSlot()
-        body = DeleteTopicsRequest([f"t{number}" for number in range(count)], 1000).encode(4)
-        handlers.handle_delete_topics(Request(ApiKey.DELETE_TOPICS, 4, 1, "", memoryview(bytearray(body)), slot, True))
-        loop.run_soon()
-        assert slot.response is not None
-        responses = DeleteTopicsResponse.decode(4, slot.response[5:]).responses
-        assert {response.error_code for response in responses} == {error}
-
-
-class Unasked(Store):
-    """ZooKeeper is asked for nothing."""
-
-    def topic_exists(self, name: str) -> bool:
-        raise AssertionError(name)
-
-
-def test_names_that_no_topic_has_are_unknown_without_a_question(cache: MetadataCache) -> None:
-    loop, worker, store = FakeLoop(), Worker(), Unasked()
-    dynamic = DynamicConfig(SETTINGS, 1, store, worker, loop)
-    handlers = TopicHandlers(SETTINGS, cache, store, worker, loop, lambda: True, Random(1), dynamic)
-    slot = FakeSlot()
-    body = DeleteTopicsRequest(["", ".", "..", "a/b", "a\nb"], 1000).encode(4)
-    handlers.handle_delete_topics(Request(ApiKey.DELETE_TOPICS, 4, 1, "", memoryview(bytearray(body)), slot, True))
-    loop.run_soon()
-    assert slot.response is not None
-    responses = DeleteTopicsResponse.decode(4, slot.response[5:]).responses
-    assert [one.error_code for one in responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 5
-
-
-class Standing(Store):
-    """Every topic is there."""
-
-    def topic_exists(self, name: str) -> bool:
-        return True
-
-
-def test_deletion_of_a_topic_made_anew_is_not_completed_by_the_one_before(cache: MetadataCache) -> None:
-    loop, worker, store = FakeLoop(), Worker(), Standing()
-    handlers = TopicHandlers(
-        SETTINGS,
-        cache,
-        store,
-        worker,
-        loop,
-        lambda: True,
-        Random(1),
-        DynamicConfig(SETTINGS, 1, store, worker, loop),
-    )
-
-    def delete(*names: str) -> FakeSlot:
-        slot = FakeSlot()
-        body = DeleteTopicsRequest(list(names), 60_000).encode(4)
-        handlers.handle_delete_topics(Request(ApiKey.DELETE_TOPICS, 4, 1, "", memoryview(bytearray(body)), slot, True))
-        loop.run_soon()
-        return slot
-
-    def errors(slot: FakeSlot) -> dict[str | None, int]:
-        assert slot.response is not None
-        return {one.name: one.error_code for one in DeleteTopicsResponse.decode(4, slot.response[5:]).responses}
-
-    both = delete("t", "u")
-    handlers.on_deleted("t")
-    again = delete("t")
-    assert not again.done, "the t of now is still there"
-    handlers.on_deleted("t")
-    assert errors(again) == {"t": 0}
-    assert not both.done
-    unheard = delete("t", "v")
-    handlers.on_deleted("u")
-    assert errors(both) == {"t": 0, "u": 0}
-    handlers.on_deleted("v")
-    loop.advance(60_000)
-    assert errors(unheard) == {"t": ErrorCode.REQUEST_TIMED_OUT, "v": 0}

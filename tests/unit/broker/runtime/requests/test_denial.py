@@ -80,7 +80,11 @@ def _request(api: ApiKey, version: int, acks: int = -1) -> bytes:
             [dr.DeleteRecordsTopic("a", [dr.DeleteRecordsPartition(3, 5)])], 100
         ),
         ApiKey.CREATE_TOPICS: ct.CreateTopicsRequest([ct.CreatableTopic("a", 1, 1)]),
-        ApiKey.DELETE_TOPICS: dt.DeleteTopicsRequest(["a"], 100),
+        ApiKey.DELETE_TOPICS: dt.DeleteTopicsRequest(
+            topics=[dt.DeleteTopicState("a"), dt.DeleteTopicState(topic_id=TOPIC_ID)] if version >= 6 else [],
+            topic_names=["a"],
+            timeout_ms=100,
+        ),
         ApiKey.CREATE_PARTITIONS: cp.CreatePartitionsRequest([cp.CreatePartitionsTopic("a", 4, None)], 100),
         ApiKey.DESCRIBE_CONFIGS: describe_configs.DescribeConfigsRequest(
             [
@@ -200,6 +204,12 @@ def test_each_partition_named_gets_the_error() -> None:
     assert (topic.name, topic.partitions[0].partition_index, topic.partitions[0].offset) == ("a", 3, -1)
     topic = _response(ApiKey.LEADER_AND_ISR, 5).topics[0]
     assert (topic.topic_id, topic.partition_errors[0].partition_index) == (TOPIC_ID, 3)
+
+
+def test_topic_that_is_to_be_deleted_by_id_is_not_named_to_whoever_may_not() -> None:
+    said = [(one.name, one.topic_id, one.error_code) for one in _response(ApiKey.DELETE_TOPICS, 6).responses]
+    assert said == [("a", "", TOPIC), (None, TOPIC_ID, TOPIC)]
+    assert [(one.name, one.error_code) for one in _response(ApiKey.DELETE_TOPICS, 5).responses] == [("a", TOPIC)]
 
 
 def test_what_coordinators_are_asked_about_is_named_in_the_response() -> None:
