@@ -3,19 +3,24 @@ import java.io.InputStreamReader;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * One client that outlives its topic: `produce BOOTSTRAP TOPIC` or `consume BOOTSTRAP TOPIC`. For each line on stdin one
  * record with this value is sent, or awaited, within 30 s; one line says how it went. Defaults wherever they do not wait.
+ * `delete BOOTSTRAP TOPIC` deletes the topic whose id a line says, whatever its name.
  */
 public class RemadeTopic {
     static final int WAIT_MS = 30_000;
@@ -26,6 +31,8 @@ public class RemadeTopic {
         try (BufferedReader lines = new BufferedReader(new InputStreamReader(System.in))) {
             if (args[0].equals("produce")) {
                 produce(settings, args[2], lines);
+            } else if (args[0].equals("delete")) {
+                delete(settings, lines);
             } else {
                 consume(settings, new TopicPartition(args[2], 0), lines);
             }
@@ -44,6 +51,19 @@ public class RemadeTopic {
                     System.out.println("done");
                 } catch (Exception failure) {
                     System.out.println("failed: " + failure);
+                }
+            }
+        }
+    }
+
+    static void delete(Properties settings, BufferedReader lines) throws Exception {
+        try (Admin admin = Admin.create(settings)) {
+            for (String id = lines.readLine(); id != null; id = lines.readLine()) {
+                try {
+                    admin.deleteTopics(TopicCollection.ofTopicIds(List.of(Uuid.fromString(id)))).all().get();
+                    System.out.println("done");
+                } catch (ExecutionException failure) {
+                    System.out.println("failed: " + failure.getCause().getClass().getSimpleName());
                 }
             }
         }

@@ -6,6 +6,7 @@ librdkafka (2.16) does not look at the id, and stands still before any broker: c
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,6 +89,26 @@ def test_java_consumer_goes_on_with_a_topic_that_was_made_anew(cluster: Cluster,
         _make_anew(cluster, name)
         _send(cluster, name, "third", "fourth", "fifth")
         assert ask("fifth") == "done"
+
+
+def test_java_admin_deletes_the_topic_of_an_id_and_no_later_one_of_its_name(cluster: Cluster, classpath: str) -> None:
+    name = f"remade-{uuid.uuid4().hex[:8]}"
+    path = f"/brokers/topics/{name}"
+
+    def topic_id() -> str:
+        return str(json.loads(cluster.zk.get(path)[0])["topic_id"])
+
+    _create(cluster, name, [1, 2, 3])
+    first = topic_id()
+    with _java(classpath, "delete", cluster, name) as ask:
+        assert ask(first) == "done"
+        assert not cluster.zk.exists(path)
+        _create(cluster, name, [2, 3, 1])
+        second = topic_id()
+        assert ask(first) == "failed: UnknownTopicIdException"
+        assert topic_id() == second
+        assert ask(second) == "done"
+        assert not cluster.zk.exists(path)
 
 
 def _send(cluster: Cluster, topic: str, *values: str) -> None:
