@@ -127,6 +127,8 @@ _BROKER = {
     "forget.",
     "transaction.partition.verification.enable": "Whether transactional records are taken only while the coordinator "
     "confirms that their transaction is open.",
+    "lab.event.log.topic.ids": "Topics whose partitions have their topic id in lab.event.log, because they are deleted "
+    "and made anew under one name.",
     "lab.event.log": "The file for what the lab's checkers read of this broker. Unset: none is written.",
     "leader.replication.throttled.rate": "How many bytes a second this broker sends to throttled followers.",
     "follower.replication.throttled.rate": "How many bytes a second this broker fetches for throttled replicas.",

@@ -112,6 +112,7 @@ class Settings:
     group_initial_rebalance_delay_ms: int
     group_max_size: int
     lab_event_log: str | None
+    lab_event_log_topic_ids: list[str]
     transactions: TransactionSettings
     topic_defaults: Mapping[str, str]
     """Topic-level names → the broker's default for them, as text: what a topic without overrides has.

@@ -175,6 +175,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("transaction.remove.expired.transaction.cleanup.interval.ms", "int", 3600000, 1),
     Setting("transaction.partition.verification.enable", "bool", True),
     Setting("lab.event.log", "str", None),
+    Setting("lab.event.log.topic.ids", "list", []),
 )
 
 IDLE_SETTINGS: Mapping[str, Setting] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
@@ -18,7 +18,17 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 class EventLog:
     """Append-only lines of one incarnation of a broker."""
 
-    __slots__ = ("_fd", "_lines", "_monotonic_ns", "_prefix", "_sequence", "_wall_ns", "broker_id", "incarnation")
+    __slots__ = (
+        "_fd",
+        "_lines",
+        "_monotonic_ns",
+        "_prefix",
+        "_sequence",
+        "_wall_ns",
+        "_with_ids",
+        "broker_id",
+        "incarnation",
+    )
 
     def __init__(
         self,
@@ -27,8 +37,11 @@ class EventLog:
         incarnation: str,
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        with_ids: Collection[str] = (),
     ) -> None:
-        """incarnation: random hex, new for every start; also the fetchers' client id suffix. Raises OSError."""
+        """incarnation: random hex, new for every start; also the fetchers' client id suffix. with_ids: topics of which
+        lines name the id, too. Raises OSError.
+        """
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._end_torn_line(path)
         self._lines: list[str] = []
@@ -37,7 +50,14 @@ class EventLog:
         self._monotonic_ns = monotonic_ns
         self.broker_id = broker_id
         self.incarnation = incarnation
+        self._with_ids = frozenset(with_ids)
         self._prefix = f'"b":{broker_id},"i":"{incarnation}","s":'
+
+    def partition_name(self, topic: str, partition: int, topic_id: str) -> str:
+        """What lines call a partition: `topic-partition`, or `topic~id-partition` where the topic is made anew under
+        its name, and its lives are to be told apart. `~` is in no topic's name, `-` in no partition's number.
+        """
+        return f"{topic}~{topic_id}-{partition}" if topic_id and topic in self._with_ids else f"{topic}-{partition}"
 
     def emit(self, event: str, **fields: object) -> None:
         """Remember one line until `flush`; fields must be JSON values."""

@@ -296,7 +296,12 @@ class ReplicaManager:
         assert isinstance(role, Leader), "only a leader's appends are staged over a turn"
         if self._event_log is not None:
             self._event_log.emit(
-                "append", p=replica.name, le=role.leader_epoch, role="leader", base=base, last=log.log_end_offset - 1
+                "append",
+                p=replica.event_name,
+                le=role.leader_epoch,
+                role="leader",
+                base=base,
+                last=log.log_end_offset - 1,
             )
         if replica.group_commit:
             self.group_commit.note(replica)

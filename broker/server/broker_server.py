@@ -101,7 +101,12 @@ class Broker:
             settings, self._loop, control.all_topic_configs(), self._on_log_failure, control.cluster_id
         )
         if settings.lab_event_log is not None:
-            self._event_log = EventLog(settings.lab_event_log, settings.broker_id, self._incarnation)
+            self._event_log = EventLog(
+                settings.lab_event_log,
+                settings.broker_id,
+                self._incarnation,
+                with_ids=settings.lab_event_log_topic_ids,
+            )
         event_log = self._event_log
         if event_log is not None:
             event_log.emit_now(

@@ -116,7 +116,6 @@ class MemoryBrokers:
         node.incarnation += 1
         node.inbox.clear()
         self.register(i)
-        node.events.append(RecordingEventLog(i, f"{i:02x}{node.incarnation:02x}"))
         settings = Settings.parse(
             {
                 "broker.id": str(i),
@@ -125,6 +124,8 @@ class MemoryBrokers:
                 **self._settings,
             }
         )
+        with_ids = settings.lab_event_log_topic_ids
+        node.events.append(RecordingEventLog(i, f"{i:02x}{node.incarnation:02x}", with_ids))
         peers: dict[int, LinkPeer] = {}
         node.manager = ReplicaManager(
             settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,8 +63,8 @@ class RecordingEventLog(EventLog):
 
     __slots__ = ("events", "flushed")
 
-    def __init__(self, broker_id: int, incarnation: str) -> None:
-        super().__init__("/dev/null", broker_id, incarnation, lambda: 0, lambda: 0)
+    def __init__(self, broker_id: int, incarnation: str, with_ids: Collection[str] = ()) -> None:
+        super().__init__("/dev/null", broker_id, incarnation, lambda: 0, lambda: 0, with_ids)
         self.events: list[dict[str, Any]] = []
         self.flushed = 0
 

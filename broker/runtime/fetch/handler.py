@@ -342,7 +342,12 @@ class FetchHandler:
                 follower=body.replica_id,
                 be=body.replica_epoch,
                 parts=[
-                    [f"{part.topic}-{part.partition}", part.fetch_offset, part.leader_epoch, part.last_fetched_epoch]
+                    [
+                        log.partition_name(part.topic, part.partition, part.topic_id),
+                        part.fetch_offset,
+                        part.leader_epoch,
+                        part.last_fetched_epoch,
+                    ]
                     for _, part in named
                     if part.topic  # an id that this broker does not know yet: nothing is counted for it
                 ],

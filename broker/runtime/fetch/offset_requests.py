@@ -188,7 +188,7 @@ class OffsetsHandler:
         if log is not None:
             log.emit(
                 "visible",
-                p=replica.name,
+                p=replica.event_name,
                 le=role.leader_epoch,
                 kind="list_offsets",
                 upto=upto,

@@ -108,7 +108,7 @@ class ResponseReader:
             return False
         log.emit(
             "visible",
-            p=replica.name,
+            p=replica.event_name,
             le=replica.partition.leader_epoch,
             kind="fetch" if isinstance(replica.partition.role, Leader) else "follower-fetch",
             upto=upto,

@@ -20,7 +20,7 @@ def log_sent(
         leader=leader,
         parts=[
             [
-                state.replica.name,
+                state.replica.event_name,
                 requested.fetch_offset,
                 requested.current_leader_epoch,
                 requested.last_fetched_epoch,
@@ -44,7 +44,7 @@ def log_response(
         if state is not None:
             parts.append(
                 [
-                    state.replica.name,
+                    state.replica.event_name,
                     result.error,
                     result.high_watermark,
                     len(result.records_view),

@@ -101,7 +101,9 @@ class ResponseProcessor:
         event_log = self._event_log
         if event_log is not None:
             for run in _epoch_runs(headers):
-                event_log.emit("append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last)
+                event_log.emit(
+                    "append", p=replica.event_name, le=run.epoch, role="follower", base=run.base, last=run.last
+                )
 
     def _learn_high_watermark(self, replica: Replica, role: Following, high_watermark: int, rid: str) -> None:
         rose = replica.partition.learn_high_watermark(high_watermark, replica.log.log_end_offset)
@@ -111,7 +113,7 @@ class ResponseProcessor:
         event_log = self._event_log
         if event_log is not None:
             event_log.emit(
-                "hw", p=replica.name, le=role.leader_epoch, role="follower", hw=replica.high_watermark, rid=rid
+                "hw", p=replica.event_name, le=role.leader_epoch, role="follower", hw=replica.high_watermark, rid=rid
             )
 
     def _learn_log_start(self, replica: Replica, leader_log_start: Offset) -> None:

@@ -333,7 +333,7 @@ class Appender:
         if isinstance(role, Leader):
             log.emit(
                 "ack",
-                p=replica.name,
+                p=replica.event_name,
                 le=role.leader_epoch,
                 base=append.base_offset,
                 last=append.last_offset,

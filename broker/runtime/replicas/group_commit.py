@@ -76,7 +76,7 @@ class GroupCommit:
             return
         flushed = replica.log.recovery_point
         if self._event_log is not None:
-            self._event_log.emit("flush", p=replica.name, upto=flushed)
+            self._event_log.emit("flush", p=replica.event_name, upto=flushed)
         if flushed >= replica.log.log_end_offset:
             self.behind.pop(id(replica), None)
         else:

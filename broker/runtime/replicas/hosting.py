@@ -48,6 +48,9 @@ class ReplicaHosting:
         Raises CorruptLog and LogDirFailed where the log cannot be read; the replica is in the registry all the same.
         """
         replica = Replica(self._replicas.broker_id, log, high_watermark)
+        if self._event_log is not None:
+            topic, partition = replica.topic_partition
+            replica.event_name = self._event_log.partition_name(topic, partition, log.topic_id)
         self._replicas.add(replica)
         log.restore_producers()
         log.producers.expire(self._loop.now_ms(), self._settings.producer_id_expiration_ms)
@@ -55,7 +58,7 @@ class ReplicaHosting:
         if self._event_log is not None:
             self._event_log.emit(
                 "recovered",
-                p=replica.name,
+                p=replica.event_name,
                 log_start=log.log_start_offset,
                 leo=log.staged_end_offset,
                 hw=replica.high_watermark,

@@ -73,7 +73,7 @@ class IsrManager:
         if log is not None:
             log.emit_now(
                 "isr_propose",
-                p=replica.name,
+                p=replica.event_name,
                 le=proposal.leader_epoch,
                 pe=proposal.partition_epoch,
                 kind=proposal.kind,
@@ -153,7 +153,7 @@ class IsrManager:
         if log is not None:
             log.emit(
                 "isr_reject",
-                p=replica.name,
+                p=replica.event_name,
                 le=proposal.leader_epoch,
                 pe=proposal.partition_epoch,
                 error=error_name(error),
@@ -165,7 +165,7 @@ def log_isr_commit(event_log: EventLog | None, replica: Replica, role: Leader) -
     if event_log is not None:
         event_log.emit(
             "isr_commit",
-            p=replica.name,
+            p=replica.event_name,
             le=role.leader_epoch,
             pe=role.isr.partition_epoch,
             isr=sorted(role.isr.committed),

@@ -98,6 +98,7 @@ class Replica:
         "damaged",
         "deletes_records",
         "dirty",
+        "event_name",
         "group_commit",
         "log",
         "max_batch_bytes",
@@ -114,6 +115,8 @@ class Replica:
         """high_watermark: as checkpointed; what lies outside the log is clamped into it."""
         self.topic_partition: TopicPartition = log.topic_partition
         self.name = str(log.topic_partition)
+        self.event_name = self.name
+        """What lines of the event log call it (EventLog.partition_name)."""
         self.log = log
         clamped = max(log.log_start_offset, min(high_watermark, log.staged_end_offset))
         self.partition = Partition(broker_id, clamped, log.latest_epoch)

@@ -145,7 +145,7 @@ class Replicas:
         if self._event_log is not None:
             self._event_log.emit(
                 "hw",
-                p=replica.name,
+                p=replica.event_name,
                 le=role.leader_epoch,
                 role="leader",
                 hw=role.high_watermark,

@@ -304,7 +304,7 @@ class RoleChanges:
         if log is not None:
             log.emit(
                 "become_leader",
-                p=replica.name,
+                p=replica.event_name,
                 le=role.leader_epoch,
                 pe=role.isr.partition_epoch,
                 ce=replica.partition.controller_epoch,
@@ -321,7 +321,7 @@ class RoleChanges:
         if log is not None:
             log.emit(
                 "become_follower",
-                p=replica.name,
+                p=replica.event_name,
                 le=role.leader_epoch,
                 pe=replica.partition.partition_epoch,
                 ce=replica.partition.controller_epoch,
@@ -359,7 +359,7 @@ class RoleChanges:
             return ErrorCode.KAFKA_STORAGE_ERROR
         log = self._event_log
         if log is not None:
-            log.emit("stop_replica", p=replica.name, delete=state.delete_partition)
+            log.emit("stop_replica", p=replica.event_name, delete=state.delete_partition)
         return ErrorCode.NONE
 
     def _delete_unopened(self, topic_partition: TopicPartition) -> ErrorCode:

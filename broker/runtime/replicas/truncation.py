@@ -74,7 +74,7 @@ class ReplicaTruncation:
         if self._event_log is not None:
             self._event_log.emit(
                 "truncate",
-                p=replica.name,
+                p=replica.event_name,
                 le=replica.partition.leader_epoch,
                 from_leo=from_leo,
                 to=replica.log.staged_end_offset,

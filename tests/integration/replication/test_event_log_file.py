@@ -32,3 +32,12 @@ def test_next_incarnation_appends_behind_a_torn_line(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     assert lines[1] == '{"e":"app'
     assert json.loads(lines[2])["i"] == "cd34"
+
+
+def test_topics_that_are_made_anew_have_their_ids_in_names_of_partitions(tmp_path: Path) -> None:
+    log = EventLog(str(tmp_path / "events.jsonl"), 3, "ab12", with_ids=["hw-anew0"])
+    assert log.partition_name("hw-anew0", 1, "aB-1_c") == "hw-anew0~aB-1_c-1"
+    assert log.partition_name("hw", 1, "aB-1_c") == "hw-1"
+    # Of a topic from before there were ids.
+    assert log.partition_name("hw-anew0", 1, "") == "hw-anew0-1"
+    log.close()
