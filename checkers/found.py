@@ -25,12 +25,14 @@ from checkers.evidence.timeline import Evidence
 from checkers.groups.families import of_groups
 from checkers.history.faults import Fault, interruptions
 from checkers.history.load import History
+from checkers.history.remade import ended_lives
 from checkers.progress import Progress
 from checkers.settled.figures import with_settled
 from checkers.settled.unsettle import Settled, settled_of
 from checkers.spark.places import Place
+from checkers.topics.families import remade_topics
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ADMIN, APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS, LOOKUPS
+from checkers.verdicts.catalogue import ADMIN, APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS, LOOKUPS, REMADE
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
 from checkers.verdicts.verdict import Row
@@ -55,6 +57,7 @@ def found(
     if has_znodes and spans and evidence.expiry is not None and evidence.expiry.requested:
         absent_ns = absences(evidence.znodes.registrations, evidence.events, evidence.info)
         spans = with_gone(spans, absent_ns, evidence.info.session_timeout_ms)
+    remade = any(wanted(spec, evidence.info) for spec in REMADE)
     settled = None if tables is None else _settled(history, evidence, tables)
     facts = build_facts(
         history if settled is None else settled.rest,
@@ -66,6 +69,7 @@ def found(
         lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
         start_written_ns=evidence.info.start_written_ns,
         settled=None if settled is None else settled.acked,
+        ended=ended_lives(history.coordination) if remade else None,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
     if evidence.info.imported:
@@ -80,6 +84,8 @@ def found(
         families |= compaction(facts, evidence.info.tombstones_ms)
     if any(wanted(spec, evidence.info) for spec in ADMIN):
         families |= administration(history, faults, one_server=len(evidence.info.zookeepers) == 1)
+    if remade:
+        families |= remade_topics(history, faults)
     if any(wanted(spec, evidence.info) for spec in FOLLOWERS):
         families |= of_followers(history, faults)
     progress.rest(len(families) + after)
@@ -93,7 +99,7 @@ def found(
 
 def _settled(history: History, evidence: Evidence, tables: Place) -> Settled | None:
     """What of a history needs counting only; None where rules look at more of a record than that is known of."""
-    others = (*TRANSACTIONS, *APPLICATIONS, *COMPACTION, *LOOKUPS, *FOLLOWERS)
+    others = (*TRANSACTIONS, *APPLICATIONS, *COMPACTION, *LOOKUPS, *REMADE, *FOLLOWERS)
     more = evidence.info.imported or any(wanted(spec, evidence.info) for spec in others)
     if more or evidence.unclean or evidence.expiry is not None:
         return None

@@ -50,6 +50,7 @@ ALLOWED = (
     Allowed("harness/serve/server.py", "should_exit", "uvicorn reads it"),
     Allowed("harness/systems/coordination.py", "propagate", "logging reads it"),
     Allowed("harness/workloads/append_poll/workload.py", "AppendPoll", "harness.plan.extensions names it in a text"),
+    Allowed("harness/workloads/recreate/workload.py", "Recreate", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/groups/workload.py", "Groups", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/compaction/workload.py", "Compaction", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/real_clients/workload.py", "RealClients", "harness.plan.extensions names it in a text"),

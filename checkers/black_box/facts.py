@@ -39,7 +39,8 @@ class Facts:
     settled(p, offset, acked_ns): ends of sends of which nothing else is left in the history (checkers/settled); None:
     nothing was left out of it. interruptions: when brokers stopped, stood still, were cut off or had files changed.
     lookups: whether clients looked offsets up by time, which is to be judged. start_written_ns: a log start that was
-    raised on request is written down by then.
+    raised on request is written down by then. ended(life): topics whose deletion was asked for
+    (`history.remade.ended_lives`); None: the run's clients delete none.
     """
 
     history: History
@@ -51,6 +52,7 @@ class Facts:
     lookups: bool = False
     start_written_ns: int = START_WRITTEN_NS
     settled: DataFrame | None = None
+    ended: DataFrame | None = None
 
     @property
     def acked(self) -> DataFrame:
@@ -69,6 +71,7 @@ def build_facts(
     lookups: bool = False,
     start_written_ns: int = START_WRITTEN_NS,
     settled: DataFrame | None = None,
+    ended: DataFrame | None = None,
 ) -> Facts:
     """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
     the node that has led since then. events: the brokers' event logs.
@@ -76,7 +79,9 @@ def build_facts(
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
-    return Facts(history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns, settled)
+    return Facts(
+        history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns, settled, ended
+    )
 
 
 def expired(facts: Facts, rows: DataFrame) -> DataFrame:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from checkers.black_box.batches import TORN, batch_base, of_several, read_once
 from checkers.black_box.facts import Facts, decided, deleter, expired, undeleted
 from checkers.black_box.jumps import without_jumps
+from checkers.history.remade import life_of
 from checkers.history.responses import response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -111,6 +112,11 @@ def lost_checks(facts: Facts) -> Family:
         .withColumn("checker", verdict)
         .withColumn("deleted", F.col("expired") & ~F.col("covered"))
     )
+    if facts.ended is not None:
+        # What nobody got to read before its topic was deleted proves nothing, and nobody can look for it any more.
+        ended = F.broadcast(facts.ended.withColumn("gone", F.lit(True)))
+        judged = judged.withColumn("life", life_of()).join(ended, on="life", how="left")
+        judged = judged.where((F.col("checker") != UNSEEN) | F.col("gone").isNull()).drop("life", "gone")
     found = apply_rules(
         judged,
         [

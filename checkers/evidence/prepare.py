@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from checkers.evidence import recorded
-from checkers.evidence.checkpoints import read_checkpoints
+from checkers.evidence.lives import checkpoints_of_lives, of_lives, segments_of_lives
 from checkers.evidence.segment_tasks import Segment, decoded, log_dirs, segments_below
 from checkers.evidence.segments import opened, read_segment
 from checkers.evidence.zk_txnlog import Change, read_log_folder
@@ -125,9 +125,10 @@ def prepare(run_dir: Path, info: RunInfo, whole: Place | None = None) -> Prepare
         if node.name not in altered:
             prepared.segment_nodes.append(node.name)
         sizes = sizes_below(root)
-        prepared.segments += segments_below(node.name, sizes)
+        here = run_dir / "evidence"
+        prepared.segments += segments_of_lives(segments_below(node.name, sizes), info.remade, here)
         for folder in log_dirs(sizes):
-            checkpoints += read_checkpoints(node.name, run_dir / "evidence" / node.name / folder)
+            checkpoints += checkpoints_of_lives(node.name, here / node.name / folder, info.remade)
     _write(parquet / "checkpoints", checkpoints, _CHECKPOINT)
     if sum(one.size for one in prepared.segments) <= DRIVER_BYTES:
         _write(parquet / "batches", list(decoded_here(run_dir / "evidence", prepared.segments)), _BATCH)
@@ -184,7 +185,9 @@ def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet
     if not whole:
         for problem in problems:
             prepared.note_missing("zookeeper", problem)
-    rows = [{"node": node, **change._asdict()} for _, (node, change) in sorted(changes.items())]
+    ordered = [found for _, found in sorted(changes.items())]
+    named = of_lives([change for _, change in ordered], info.remade)
+    rows = [{"node": node, **change._asdict()} for (node, _), change in zip(ordered, named, strict=True)]
     _write(parquet / "znodes", rows, _ZNODE)
 
 

@@ -10,6 +10,7 @@ COORDINATION = (
     *("join", "sync", "heartbeat", "leave", "commit_offsets", "fetch_offsets"),
     *("assign", "revoke", "lost"),
     *("alter_config", "describe_config", "create_partitions", "count_partitions"),
+    *("create_topic", "delete_topic", "describe_topic"),
 )
 """Operations that are rows of `coordination`."""
 

@@ -20,6 +20,7 @@ from checkers.history import schema
 from checkers.history.applications import coordination_table, processed_table
 from checkers.history.faults import SKEWS_CLOCK
 from checkers.history.lines import write_lines
+from checkers.history.remade import in_lives
 from checkers.history.tables import (
     deletions_table,
     joined_operations,
@@ -59,7 +60,7 @@ class History:
 class HistoryHealth:
     """Whether the file is whole. `problems` are reasons for unknown; a torn last line is legal and counted.
 
-    deletions: how many of its operations delete records.
+    deletions: how many of its operations delete records. remakes: whether some are of topics that are made anew.
     """
 
     lines: int
@@ -67,6 +68,7 @@ class HistoryHealth:
     torn: int
     problems: tuple[str, ...]
     deletions: int = 0
+    remakes: bool = False
 
 
 def load_history(
@@ -83,6 +85,9 @@ def load_history(
     try:
         health = _health(raw, operations, ends_torn(path))
         frames = _tables(raw.where(F.col(schema.CORRUPT).isNull()), operations)
+        if health.remakes:
+            known, sends = in_lives(operations)
+            frames |= {"ops": ops_table(known), "sends": sends_table(sends)}
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda item: write_table(item[1], parquet / item[0]), frames.items()))
     finally:
@@ -185,6 +190,7 @@ def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
         F.count_if(client & (F.col("type") != "invoke")).alias("completions"),
         F.count_if(readable & F.col("type").isNull()).alias("untyped"),
         F.count_if(client & (F.col("type") == "invoke") & (F.col("f") == "delete_records")).alias("deletions"),
+        F.count_if(client & F.col("topic_id").isNotNull()).alias("remakes"),
     ).first()
     joined = operations.agg(F.count(F.lit(1)).alias("rows"), F.count("completion").alias("completed")).first()
     assert row is not None
@@ -203,4 +209,4 @@ def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
         problems.append("operations of the history are completed twice, or completions name no invocation")
     if row.untyped:
         problems.append(f"{row.untyped} lines of the history carry no type")
-    return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems), row.deletions)
+    return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems), row.deletions, row.remakes > 0)

@@ -59,7 +59,7 @@ class RunInfo:
     tombstones_ms: how long a cleaner leaves tombstones to who is reading. start_written_ns: within how long brokers
     write down that a request raised a log start. imported: whether its history was recorded by another tool, of clients
     alone. recorded: digests of its history and each node's evidence, where the run has them. ended_early: what its load
-    ended by, where that was a finding.
+    ended by, where that was a finding. remade: topics that its clients deleted and made anew.
     """
 
     name: str
@@ -92,6 +92,7 @@ class RunInfo:
     imported: bool = False
     recorded: Mapping[str, str] = field(default_factory=dict)
     ended_early: EarlyEnd | None = None
+    remade: tuple[str, ...] = ()
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -173,6 +174,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         start_written_ns=start_written_ns(str(system.get("kind", "highwater")), brokers),
         imported=bool(raw.get("imported")),
         ended_early=early_end_of(raw.get("ended_early")),
+        remade=tuple(str(topic) for topic in raw.get("remade_topics") or ()),
         recorded={str(name): str(digest) for name, digest in (raw.get("recorded") or {}).items()},
     )
 

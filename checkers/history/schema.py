@@ -37,6 +37,7 @@ HISTORY_LINE = _struct(
     ("f", _TEXT),
     ("phase", _TEXT),
     ("topic", _TEXT),
+    ("topic_id", _TEXT),
     ("partition", _INT),
     ("node", _TEXT),
     ("error", _TEXT),

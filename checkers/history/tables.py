@@ -17,13 +17,20 @@ from checkers.history import schema
 ASKED = (
     *("transactional_id", "txn", "producer_id", "producer_epoch", "sequence", "resends", "sources", "commit"),
     *("group", "member", "instance", "generation", "protocol", "rebalance", "partitions", "offsets"),
-    *("session_ms", "rebalance_ms", "config", "setting", "count"),
+    *("session_ms", "rebalance_ms", "config", "setting", "count", "topic_id"),
 )
 ANSWERED = (
     *("producer_id", "producer_epoch", "member", "generation", "leader", "protocol", "partitions", "offsets"),
-    *("setting", "count"),
+    *("setting", "count", "topic_id"),
 )
 """Fields of an invocation, and of its completion, that stand in the structs `asked` and `answered`."""
+
+
+def named_topic() -> Column:
+    """Of a line: its topic as partitions' names have it. Of one that is made anew each life is a topic of its own:
+    `topic~id`. `~` is in no topic's name.
+    """
+    return F.concat_ws("~", "topic", "topic_id")
 
 
 def joined_operations(raw: DataFrame) -> DataFrame:
@@ -34,7 +41,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "f",
         "process",
         "phase",
-        F.concat_ws("-", "topic", "partition").alias("p"),
+        F.concat_ws("-", named_topic(), "partition").alias("p"),
         "topic",
         "partition",
         "node",
@@ -232,7 +239,7 @@ def marks_table(raw: DataFrame) -> DataFrame:
         "f",
         "phase",
         "time_ns",
-        F.when(F.col("partition").isNotNull(), F.concat_ws("-", "topic", "partition")).alias("p"),
+        F.when(F.col("partition").isNotNull(), F.concat_ws("-", named_topic(), "partition")).alias("p"),
         "node",
         "error",
         "fault",

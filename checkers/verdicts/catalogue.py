@@ -362,6 +362,34 @@ ADMIN = (
 )
 """Of workloads that change settings of topics, and numbers of partitions."""
 
+REMADE = (
+    own(
+        "deleted-topic-read",
+        "A deleted topic was read after its name had become another topic's",
+        {
+            "topics": "no topic was seen to be made anew",
+            "polls_of_deleted": "nobody asked for a topic that was deleted and made anew",
+        },
+        of_run=True,
+    ),
+    own(
+        "lost-topic",
+        "A broker told that there is no topic, or another one, though nobody had deleted it",
+        {
+            "answers": "no broker told twice which topic a name has",
+            "final_answers": "no broker told in the final drain which topic a name has",
+        },
+        of_run=True,
+    ),
+    own(
+        "topic-id-again",
+        "A topic was made with a deleted one's id, or a broker told a deleted topic after a later one",
+        {"answers": "no broker told twice which topic a name has", "made_anew": "no topic was made anew"},
+        of_run=True,
+    ),
+)
+"""Of workloads that delete topics and make them anew."""
+
 ALL = (
     *BLACK_BOX,
     *DRAINS,
@@ -376,6 +404,7 @@ ALL = (
     *APPLICATIONS,
     *COMPACTION,
     *ADMIN,
+    *REMADE,
     *FOLLOWERS,
 )
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -14,7 +14,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from checkers.verdicts.catalogue import ADMIN, APPLICATIONS, COMPACTION, DRAINS, FOLLOWERS, GROUPS, STARTS, WHITE_BOX
+from checkers.verdicts.catalogue import (
+    ADMIN,
+    APPLICATIONS,
+    COMPACTION,
+    DRAINS,
+    FOLLOWERS,
+    GROUPS,
+    REMADE,
+    STARTS,
+    WHITE_BOX,
+)
 from checkers.verdicts.transactions import CYCLES
 from checkers.verdicts.verdict import CheckResult, Row
 
@@ -112,6 +122,7 @@ OPEN: Mapping[str, str] = {
     **{
         spec.name: "which transactions were committed, and what each depends on, is known in the end" for spec in CYCLES
     },
+    **{spec.name: "which topic a name has the last answers of the drain say" for spec in REMADE},
     **{spec.name: "a change that is still open, or comes later, may be the one that was seen" for spec in ADMIN},
     **{spec.name: "a follower that was started anew meanwhile is named by a fault's line" for spec in FOLLOWERS},
     "lost-tail": _AT_THE_END,

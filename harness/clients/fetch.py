@@ -24,6 +24,7 @@ from harness.clients.responses import decoded, malformed
 from harness.clients.values import parse_record
 
 FETCH_VERSION = 12
+FETCH_BY_ID_VERSION = 13
 
 
 class Polled(NamedTuple):
@@ -50,8 +51,10 @@ def fetch_one(
     max_bytes: int,
     deadline_ns: int,
     rack: str = "",
+    topic_id: str = "",
 ) -> Polled:
     """One Fetch request, without a fetch session. rack: of the consumer, where it may be read for by a follower.
+    topic_id: fetch from the topic of this id; without one, from that of the name.
 
     Raises ClientError when there is no response that can be read.
     """
@@ -63,27 +66,32 @@ def fetch_one(
         partitions=[
             fetch.FetchPartition(
                 topic,
-                partition=partition,
+                topic_id,
+                partition,
                 current_leader_epoch=leader_epoch,
                 fetch_offset=position,
                 max_bytes=max_bytes,
             )
         ],
     )
-    body = fetch.encode_request(FETCH_VERSION, request)
-    received = connection.exchange(ApiKey.FETCH, FETCH_VERSION, body, deadline_ns)
-    response = decoded_fetch(connection, received)
+    version = FETCH_BY_ID_VERSION if topic_id else FETCH_VERSION
+    body = fetch.encode_request(version, request)
+    received = connection.exchange(ApiKey.FETCH, version, body, deadline_ns)
+    response = decoded_fetch(connection, received, version)
     if response.error:
         return Polled(error_name(response.error), position, -1, -1, -1, [], received.at_ns)
     for result in response.results:
-        if (result.topic, result.partition) == (topic, partition):
-            return polled(connection, result, position, isolation, received.at_ns)
+        # By id a response has no names, and without one no ids.
+        if (result.topic or topic, result.topic_id, result.partition) == (topic, topic_id, partition):
+            return polled(connection, result._replace(topic=topic), position, isolation, received.at_ns)
     raise malformed(connection, f"no response for {topic}-{partition}")
 
 
-def decoded_fetch(connection: Connection, received: Response) -> fetch_response.FetchResponse:
-    """The response to a Fetch of FETCH_VERSION. Raises ClientError when it cannot be read."""
-    return decoded(connection, received, lambda: fetch_response.decode_response(FETCH_VERSION, received.body))
+def decoded_fetch(
+    connection: Connection, received: Response, version: int = FETCH_VERSION
+) -> fetch_response.FetchResponse:
+    """The response to a Fetch of that version. Raises ClientError when it cannot be read."""
+    return decoded(connection, received, lambda: fetch_response.decode_response(version, received.body))
 
 
 def polled(

@@ -1,7 +1,9 @@
-"""Which errors prove that a change of a topic's settings, or of its number of partitions, had no effect.
+"""Which errors prove that a change of a topic's settings, or of its number of partitions, had no effect; or that a
+topic was not made, or not deleted.
 
 As `outcomes`, for requests of administrators. Invariant: the lists are closed.
-Source: kafka.server.ZkAdminManager (incrementalAlterConfigs, createPartitions), KafkaApis (CreatePartitions).
+Source: kafka.server.ZkAdminManager (incrementalAlterConfigs, createPartitions, createTopics, deleteTopics), KafkaApis
+(CreatePartitions, CreateTopics, DeleteTopics).
 """
 
 from __future__ import annotations
@@ -35,7 +37,31 @@ BEFORE_GROWTH = frozenset(
     )
 )
 """Of partitions."""
+BEFORE_MAKING = frozenset(
+    error.name
+    for error in (
+        *_OF_ANY,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    )
+)
+"""Of new topics."""
+BEFORE_END = frozenset(
+    error.name
+    for error in (
+        *_OF_ANY,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.TOPIC_DELETION_DISABLED,
+        # An id is looked up before anything is written.
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    )
+)
+"""Of deletions of topics by their ids."""
 # Absent on purpose:
+#   TOPIC_ALREADY_EXISTS: what a broker finds that writes again, after a write whose answer was lost.
 #   UNKNOWN_TOPIC_OR_PARTITION: what a broker that tries again looks up, perhaps after an attempt that was written.
 #   REQUEST_TIMED_OUT: it may be written, or wait for leaders.
 
@@ -48,6 +74,16 @@ def change_outcome(error: str | None) -> Outcome:
 def growth_outcome(error: str | None) -> Outcome:
     """Of a growth of partitions."""
     return _outcome(error, BEFORE_GROWTH)
+
+
+def making_outcome(error: str | None) -> Outcome:
+    """Of a new topic."""
+    return _outcome(error, BEFORE_MAKING)
+
+
+def end_outcome(error: str | None) -> Outcome:
+    """Of the deletion of a topic by its id."""
+    return _outcome(error, BEFORE_END)
 
 
 def _outcome(error: str | None, without_effect: frozenset[str]) -> Outcome:

@@ -71,6 +71,7 @@ WORKLOADS = Extensions(
         "wide": "harness.workloads.wide.workload:Wide",
         "compaction": "harness.workloads.compaction.workload:Compaction",
         "admin": "harness.workloads.admin.workload:Administrators",
+        "recreate": "harness.workloads.recreate.workload:Recreate",
         "real-clients": "harness.workloads.real_clients.workload:RealClients",
     },
 )

@@ -217,6 +217,11 @@ class Plan:
     names.
     """
 
+    remade_topics: tuple[str, ...] = field(default=(), compare=False)
+    """Topics, beside the run's own, that its workload deletes and makes anew under their names, again and again. The
+    run sets it: the workload knows.
+    """
+
     places: Mapping[str, str] = field(default_factory=lambda: _EMPTY, compare=False)
     """Where a setting stands, `file:line` by `table.name`, for errors."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from harness.runs.run_control import Abort, Aborted, Background, RunFailed
 from harness.runs.store import RunStore, StoreError, create
 from harness.runs.trouble import ANALYSIS, SIGNAL, trouble_of
 from harness.systems import system_kind
-from harness.workloads import prepared, workload_kind
+from harness.workloads import prepared, remade_topics, workload_kind
 from harness.workloads.base import FinalTools, Workload, WorkloadFailed
 from nemesis.script import ScriptFailed
 from nemesis.script_steps import parse_script
@@ -83,6 +83,7 @@ def run(plan: Plan, options: Options) -> Ended:
     """
     if plan.seed is None:
         plan = plan.with_overrides(seed=draw_seed())
+    plan = replace(plan, remade_topics=tuple(remade_topics(plan)))
     prepared(plan)
     store = create(options.store, plan.name)
     abort = Abort()

@@ -71,6 +71,7 @@ def run_json(
             **plan.workload.given(),
             **({"options": dict(plan.workload.options)} if plan.workload.options else {}),
         },
+        "remade_topics": list(plan.remade_topics),
         "checkers": [*checkers_of(plan), *system.checkers],
         "faults": {} if plan.faults is None else dataclasses.asdict(plan.faults),
         "fault_kinds": {

@@ -11,7 +11,7 @@ from typing import cast
 
 from harness.plan.extensions import WORKLOADS
 from harness.plan.plan import Plan
-from harness.workloads.base import PlanChecked, Prepared, WorkloadKind
+from harness.workloads.base import PlanChecked, Prepared, Remaking, WorkloadKind
 
 
 def workload_kind(name: str) -> WorkloadKind:
@@ -23,6 +23,12 @@ def checkers_of(plan: Plan) -> Sequence[str]:
     """Names of the checkers that judge what this plan's clients see."""
     kind = workload_kind(plan.workload.kind)
     return kind.checkers_of(plan) if isinstance(kind, PlanChecked) else kind.checkers
+
+
+def remade_topics(plan: Plan) -> Sequence[str]:
+    """Names of the topics that this plan's clients delete and make anew."""
+    kind = workload_kind(plan.workload.kind)
+    return kind.remade_topics(plan) if isinstance(kind, Remaking) else ()
 
 
 def prepared(plan: Plan) -> Mapping[str, str]:

@@ -200,6 +200,17 @@ class PlanChecked(Protocol):
 
 
 @runtime_checkable
+class Remaking(Protocol):
+    """A kind of workload that deletes topics and makes them anew under their names. What is recorded of these, by
+    clients and brokers, names the topic's id, too: each life of a topic is a topic of its own.
+    """
+
+    def remade_topics(self, plan: Plan) -> Sequence[str]:
+        """Their names; the run's own topic is none of them."""
+        ...
+
+
+@runtime_checkable
 class Prepared(Protocol):
     """A kind of workload whose clients are programs that the lab does not bring along."""
 

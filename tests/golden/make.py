@@ -19,6 +19,7 @@ from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
 from tests.golden.compaction import COMPACTION, MORE_COMPACTION
 from tests.golden.cycles import CYCLES, MORE_CYCLES, PARTITIONS, told
 from tests.golden.groups import GROUPS, MORE_GROUPS
+from tests.golden.topics import MORE_TOPICS, TOPICS
 from tests.golden.transactions import MORE_TRANSACTIONS, TRANSACTIONS
 from tests.golden.transactions import life as transactional_life
 from tests.golden.white import LAST_STANDING, MORE_STARTS, MORE_WHITE_BOX, OF_PRODUCERS, STARTS, WHITE_BOX
@@ -34,7 +35,18 @@ PRODUCERS_FROM, STARTS_FROM = 1000, 2000
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    every = (*BLACK_BOX, *GROUPS, *WHITE_BOX, *STARTS, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION, *ADMIN)
+    every = (
+        *BLACK_BOX,
+        *GROUPS,
+        *WHITE_BOX,
+        *STARTS,
+        *TRANSACTIONS,
+        *CYCLES,
+        *APPLICATIONS,
+        *COMPACTION,
+        *ADMIN,
+        *TOPICS,
+    )
     main = [(anomaly, case) for anomaly in every for case in CASES]
     return [
         *main,
@@ -47,12 +59,13 @@ def names() -> list[tuple[str, str]]:
         *MORE_COMPACTION,
         *MORE_APPLICATIONS,
         *MORE_ADMIN,
+        *MORE_TOPICS,
     ]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
     """(anomaly, case name, case), all in topics `<anomaly>-<case>` and on brokers of their own."""
-    for anomaly, tellers in {**BLACK_BOX, **GROUPS, **APPLICATIONS, **COMPACTION, **ADMIN}.items():
+    for anomaly, tellers in {**BLACK_BOX, **GROUPS, **APPLICATIONS, **COMPACTION, **ADMIN, **TOPICS}.items():
         for name, tell in zip(CASES, tellers, strict=True):
             story = Story(f"{anomaly}-{name}")
             tell(story)
@@ -64,7 +77,7 @@ def build() -> Iterator[tuple[str, str, Case]]:
             case = case_of(plain_life(f"{anomaly}-{name}", 10 * number))
             change(case)
             yield anomaly, name, case
-    more = {**MORE_BLACK_BOX, **MORE_GROUPS, **MORE_COMPACTION, **MORE_APPLICATIONS, **MORE_ADMIN}
+    more = {**MORE_BLACK_BOX, **MORE_GROUPS, **MORE_COMPACTION, **MORE_APPLICATIONS, **MORE_ADMIN, **MORE_TOPICS}
     for (anomaly, name), tell in more.items():
         story = Story(f"{anomaly}-{name}")
         tell(story)

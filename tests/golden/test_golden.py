@@ -19,6 +19,7 @@ from tests.golden.compaction import COMPACTION
 from tests.golden.cycles import ALLOWED, CYCLES, PERMITTED
 from tests.golden.groups import GROUPS
 from tests.golden.limits import RETENTION_MS
+from tests.golden.topics import TOPICS
 from tests.golden.transactions import TRANSACTIONS
 from tests.golden.white import STARTS, WHITE_BOX
 from tests.support.histories import TICK_NS
@@ -62,6 +63,7 @@ COMPANY: dict[str, set[str]] = {
     # Where it was, nothing is.
     "lost-write/bad": {"hole"},
     "lost-write/bad-passed-over": {"hole"},
+    "lost-write/bad-in-a-life": {"hole"},
     "lost-write/bad-follower": {"hole"},
     "lost-write/bad-committed-later": {"hole"},
     "vanished-read/bad": {"hole"},
@@ -159,7 +161,7 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
     result = judged[f"{anomaly}-bad"][anomaly]
     assert result.witnesses
     assert all(witness.detail for witness in result.witnesses)
-    if anomaly in {*BLACK_BOX, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION, *ADMIN}:
+    if anomaly in {*BLACK_BOX, *TRANSACTIONS, *CYCLES, *APPLICATIONS, *COMPACTION, *ADMIN, *TOPICS}:
         assert all(witness.ops for witness in result.witnesses)
 
 
@@ -208,7 +210,7 @@ def test_golden_cycles_are_counted(judged: Judged, anomaly: str, case: str) -> N
 
 
 def test_golden_histories_cover_every_checker() -> None:
-    every = (BLACK_BOX, GROUPS, WHITE_BOX, STARTS, TRANSACTIONS, CYCLES, APPLICATIONS, COMPACTION, ADMIN)
+    every = (BLACK_BOX, GROUPS, WHITE_BOX, STARTS, TRANSACTIONS, CYCLES, APPLICATIONS, COMPACTION, ADMIN, TOPICS)
     assert {spec.name for spec in ALL} == {name for kind in every for name in kind}
 
 

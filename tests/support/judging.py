@@ -28,10 +28,22 @@ from checkers.groups.families import of_groups
 from checkers.history import schema
 from checkers.history.faults import Interruption, faults_of
 from checkers.history.load import load_history
+from checkers.history.remade import ended_lives
 from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
+from checkers.topics.families import remade_topics
 from checkers.transactions.families import transactions as of_transactions
-from checkers.verdicts.catalogue import ADMIN, ALL, APPLICATIONS, COMPACTION, DELETIONS, FOLLOWERS, GROUPS, LOOKUPS
+from checkers.verdicts.catalogue import (
+    ADMIN,
+    ALL,
+    APPLICATIONS,
+    COMPACTION,
+    DELETIONS,
+    FOLLOWERS,
+    GROUPS,
+    LOOKUPS,
+    REMADE,
+)
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.spec import Spec
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
@@ -180,6 +192,7 @@ def _rows(
         events=tables["events"],
         interruptions=interruptions,
         lookups=True,
+        ended=ended_lives(history.coordination) if any(_remakes(case) for case in cases.values()) else None,
     )
     families = black_box(facts)
     if evidence_of_nodes:
@@ -197,6 +210,8 @@ def _rows(
     faults = faults_of([{"error": None, **line} for line in lines if line["kind"] == "nemesis"])
     if any(_has_administrators(case) for case in cases.values()):
         families |= administration(history, faults, one_server=True)
+    if any(_remakes(case) for case in cases.values()):
+        families |= remade_topics(history, faults)
     if any(_has_followers(case) for case in cases.values()):
         families |= of_followers(history, faults)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
@@ -208,12 +223,17 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
     places = {topic, *partitions, *(f"{topic}{OUT}-{number}" for number in range(case.partitions))}
     nodes = {event["node"] for event in case.tables.get("events", ())}
     mine = [
-        row for row in rows if row.p in places or (row.p is None and any(f"{node}," in row.detail for node in nodes))
+        row
+        for row in rows
+        if row.p in places
+        or (row.p or "").startswith(f"{topic}~")
+        or (row.p is None and any(f"{node}," in row.detail for node in nodes))
     ]
     judged = [spec for spec in specs if spec not in GROUPS or _has_members(case)]
     judged = [spec for spec in judged if spec not in APPLICATIONS or _has_application(case)]
     judged = [spec for spec in judged if spec not in COMPACTION or _has_keys(case)]
     judged = [spec for spec in judged if spec not in ADMIN or _has_administrators(case)]
+    judged = [spec for spec in judged if spec not in REMADE or _remakes(case)]
     judged = [spec for spec in judged if spec not in FOLLOWERS or _has_followers(case)]
     judged = [spec for spec in judged if spec not in DELETIONS or _has_deletions(case)]
     judged = [spec for spec in judged if spec not in LOOKUPS or _has_lookups(case)]
@@ -240,6 +260,11 @@ def _has_followers(case: Case) -> bool:
 def _has_administrators(case: Case) -> bool:
     """Whether anybody counts partitions in it."""
     return any(line.get("f") == "count_partitions" for line in case.history)
+
+
+def _remakes(case: Case) -> bool:
+    """Whether anybody makes topics in it."""
+    return any(line.get("f") == "create_topic" for line in case.history)
 
 
 def _has_deletions(case: Case) -> bool:

@@ -22,6 +22,7 @@ def server_properties(plan: Plan, node: Node, zookeeper_connect: str) -> str:
         "log.dirs": data_folder(node),
         "zookeeper.connect": zookeeper_connect,
         "lab.event.log": event_log_path(node),
+        **({"lab.event.log.topic.ids": ",".join(plan.remade_topics)} if plan.remade_topics else {}),
         # The drain makes every replica lead in turn: leadership that goes back by itself would spoil a round.
         "auto.leader.rebalance.enable": "false",
         # The drain's librdkafka has __consumer_offsets made, whatever the workload: each of its partitions costs every

@@ -215,6 +215,7 @@ class AppendPollClient:
             max_wait_ms=100 if self._rng.random() < 0.25 else 0,
             max_bytes=_number(invocation, "max_bytes"),
             deadline_ns=self._deadline_ns(),
+            topic_id=str(invocation.fields.get("topic_id", "")),
         )
         return self._polled(partition, polled)
 

@@ -65,9 +65,10 @@ class Drain:
         *,
         isolations: Sequence[int] = (0,),
         sleep: Callable[[float], None] = time.sleep,
+        topic_id: str = "",
     ) -> None:
         """sentinels: partition → offset of its acknowledged sentinel. isolations: 0 read_uncommitted, 1
-        read_committed.
+        read_committed. topic_id: what lines name beside the topic, of one that was made anew, and is not any more.
         """
         self._cluster = cluster
         self._history = history
@@ -75,6 +76,8 @@ class Drain:
         self._sentinels = sentinels
         self._isolations = isolations
         self._sleep = sleep
+        self._topic_id = topic_id
+        self._life: dict[str, str] = {"topic_id": topic_id} if topic_id else {}
 
     def round(self, partitions: list[int], resolve: Resolve, limit_s: float) -> int:
         """Drain the partitions with both readers within limit_s in all; returns how many of the readings did not
@@ -142,6 +145,7 @@ class Drain:
                         leader=node,
                         start=begin,
                         end=end,
+                        **self._life,
                     )
                     return begin, end
             self._sleep(PAUSE_S)
@@ -155,6 +159,7 @@ class Drain:
             start=None,
             end=None,
             error=problem,
+            **self._life,
         )
         return None
 
@@ -211,6 +216,7 @@ class Drain:
                 max_wait_ms=100,
                 max_bytes=POLL_BYTES,
                 deadline_ns=time.monotonic_ns() + REQUEST_TIMEOUT_NS,
+                topic_id=self._topic_id,
             )
         except ClientError as error:
             raise self._failed(index, invocation, error.error, error.at_ns) from None
@@ -299,7 +305,7 @@ class Drain:
         self, attempt: _Attempt, f: Literal["poll", "list_offsets"], fields: Mapping[str, object]
     ) -> Invocation:
         topic, phase = self._cluster.topic, self._history.phase
-        return Invocation(attempt.process, f, phase, topic, attempt.partition, attempt.node, fields)
+        return Invocation(attempt.process, f, phase, topic, attempt.partition, attempt.node, {**fields, **self._life})
 
     def _failed(self, index: int, invocation: Invocation, error: str, at_ns: int) -> _Incomplete:
         self._history.complete(index, invocation, Completion(outcomes.read_outcome(error), at_ns, error))

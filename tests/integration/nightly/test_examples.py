@@ -77,7 +77,7 @@ def test_what_an_example_starts_is_a_command_on_files_that_there_are(name: str) 
 def test_matrix_of_the_example_can_be_used_whole(tmp_path: Path) -> None:
     due = read([EXAMPLES / "matrix.toml"], tmp_path)
     names = [job.name for job in due.once]
-    assert len(names) == 8 * 4 + 1
+    assert len(names) == 9 * 4 + 1
     assert "append-poll-all-docker" in names
     assert {job.cell["faults"] for job in due.once} == {"all", "processes", "network", "clocks"}
 
