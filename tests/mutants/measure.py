@@ -39,6 +39,7 @@ MIX_OF_WORKLOAD = {
     "compaction": "compaction",
     "groups": "groups",
     "idempotent": "idempotent",
+    "recreate": "recreate",
     "transactions": "transactions",
 }
 
