@@ -9,6 +9,7 @@ Each layer is peeled by itself: an edge that cannot be on a cycle of wr edges ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
@@ -18,6 +19,7 @@ from checkers.spark.tables import one_piece
 from checkers.transactions.cycle_edges import COLUMNS, PROCESS, REAL_TIME, RW, WR, WW
 
 _KEPT = (*COLUMNS, "at_u", "at_v")
+_BY_TIME = ("low", "high", "u", "v", "edge", "p")
 READS, DATA, ORDERED = "reads", "data", "ordered"
 """Layers: reads of one another in whatever order of time; dependencies by data; these and the orders of time."""
 
@@ -56,13 +58,29 @@ class Peeled:
 
 def peel(edges: DataFrame, bound: int) -> Peeled:
     """At most so many edges of each layer, the earliest, on the driver."""
-    left = _left(edges).where(F.col("nth") <= bound + 1)
+    order = Window.partitionBy("layer").orderBy(*_BY_TIME)
+    left = _left(edges).withColumn("nth", F.row_number().over(order)).where(F.col("nth") <= bound + 1)
     found: dict[str, list[Edge]] = {layer: [] for layer in LAYERS}
     table = left.select("layer", *_KEPT).toArrow().to_pydict()
     for layer, *values in zip(table["layer"], *(table[name] for name in _KEPT), strict=True):
         found[layer].append(Edge(*values))
     over = frozenset(layer for layer, edges in found.items() if len(edges) > bound)
     return Peeled({layer: edges[:bound] for layer, edges in found.items()}, over)
+
+
+def stretches(edges: DataFrame, bound: int) -> DataFrame:
+    """(stretch, nth, columns of Edge): what peeling leaves of all kinds, by the stretches that no cycle leaves; of each
+    the earliest edges, one more than `bound` at most.
+    """
+    mine = _left(edges).where(F.col("layer") == ORDERED)
+    order = Window.partitionBy("stretch").orderBy(*_BY_TIME)
+    kept = mine.withColumn("nth", F.row_number().over(order)).where(F.col("nth") <= bound + 1)
+    return kept.select("stretch", "nth", *_KEPT)
+
+
+def layers_of(edges: Sequence[Edge]) -> dict[str, list[Edge]]:
+    """Edges of one stretch by the layers that they are of."""
+    return {layer: [edge for edge in edges if edge.edge in kinds] for layer, kinds in LAYERS.items()}
 
 
 def _layers() -> Column:
@@ -72,7 +90,10 @@ def _layers() -> Column:
 
 
 def _left(edges: DataFrame) -> DataFrame:
-    """Edges with their layer, and nth in it by time: those within one stretch that edges back in time cover."""
+    """Edges with their layer, and the stretch of it that they lie in: those within one that edges back in time cover.
+
+    stretch: where it begins, in ns.
+    """
     layered = edges.select(
         *_KEPT,
         F.explode(_layers()).alias("layer"),
@@ -93,11 +114,12 @@ def _left(edges: DataFrame) -> DataFrame:
     )
     # Stretches lie apart: an edge lies in the last one that began before it, or in none.
     line = Window.partitionBy("layer").orderBy("low", F.col("until").isNull())
-    covered = (
+    last = F.last(F.when(F.col("until").isNotNull(), F.struct("low", "until")), ignorenulls=True)
+    return (
         layered.unionByName(stretches, allowMissingColumns=True)
         .transform(one_piece)
-        .withColumn("covered", F.last("until", ignorenulls=True).over(line.rowsBetween(Window.unboundedPreceding, 0)))
-        .where(F.col("u").isNotNull() & (F.col("high") <= F.col("covered")))
+        .withColumn("covering", last.over(line.rowsBetween(Window.unboundedPreceding, 0)))
+        .where(F.col("u").isNotNull() & (F.col("high") <= F.col("covering.until")))
+        .withColumn("stretch", F.col("covering.low"))
+        .drop("covering", "until")
     )
-    order = Window.partitionBy("layer").orderBy("low", "high", "u", "v", "edge", "p")
-    return covered.withColumn("nth", F.row_number().over(order))

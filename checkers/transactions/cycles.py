@@ -11,19 +11,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.transactions.cycle_components import G0, G1B, G1C, G2, G_SINGLE, PLAIN, SESSION, STRICT, Cycle, cycles
 from checkers.transactions.cycle_edges import PROCESS, RW, WR, WW, dependencies
-from checkers.transactions.cycle_peeling import DATA, ORDERED, READS, Edge, peel
+from checkers.transactions.cycle_peeling import DATA, LAYERS, ORDERED, READS, Edge, peel
+from checkers.transactions.cycle_stretches import Found, home, key, search
 from checkers.verdicts.findings import Family, figures
 from checkers.verdicts.verdict import WITNESSES, Row
 
 MOST_EDGES = 500_000
-"""Of each layer so many edges that may be on a cycle come to the driver; of more the verdict is unknown."""
+"""Of each layer so many edges that may be on a cycle come to the driver. Of more, workers search one stretch of time
+after the other; where one stretch has more the verdict is unknown.
+"""
 SHOWN = 2
 """Of each kind and form of what is permitted so many cycles are shown, the shortest."""
 
@@ -32,11 +37,10 @@ _REACH = {READS: (G1C,), DATA: (G0, G1B, G1C, G_SINGLE, G2), ORDERED: (G0, G1C, 
 
 
 def cycle_checks(facts: Facts, bound: int = MOST_EDGES) -> Family:
-    """Runs one job when it is called: what peeling leaves is searched on the driver."""
+    """Runs a job when it is called: what peeling leaves is searched on the driver, or, of too much, by workers."""
     edges = dependencies(facts)
-    peeled = peel(edges, bound)
-    found = _rows(cycles(peeled.edges))
-    searched = [Row(G2, "figure", None, 1, detail="edges_searched", figure=float(len(peeled.edges[ORDERED])))]
+    found, over = _found(edges, bound)
+    searched = [Row(G2, "figure", None, 1, detail="edges_searched", figure=float(found.edges))]
     counted = (
         edges.where(F.col("p").isNotNull())
         .groupBy("p")
@@ -57,7 +61,17 @@ def cycle_checks(facts: Facts, bound: int = MOST_EDGES) -> Family:
             (G2, "reads_to_the_end"): F.col("rw"),
         },
     )
-    return Family(None, seen, [*found, *_undecided(sorted(peeled.over), bound), *searched])
+    return Family(None, seen, [*_rows(found), *_undecided(sorted(over), bound), *searched])
+
+
+def _found(edges: DataFrame, bound: int) -> tuple[Found, AbstractSet[str]]:
+    """What was found, and the layers that were not searched whole."""
+    peeled = peel(edges, bound)
+    if peeled.over:
+        found = search(edges, bound, WITNESSES)
+        return found, frozenset(LAYERS) if found.over else frozenset()
+    whole = cycles(peeled.edges)
+    return Found(whole, Counter(map(key, whole)), len(peeled.edges[ORDERED]), False), frozenset()
 
 
 def _undecided(over: Sequence[str], bound: int) -> list[Row]:
@@ -68,40 +82,41 @@ def _undecided(over: Sequence[str], bound: int) -> list[Row]:
             None,
             1,
             rule=layer,
-            detail=f"more than {bound:,} dependencies may be on a cycle; beyond those no cycle was looked for",
+            detail=f"more than {bound:,} dependencies of one stretch of time may be on a cycle; beyond those no cycle "
+            "was looked for",
         )
         for layer in over
         for checker in _REACH[layer]
     ]
 
 
-def _rows(found: Sequence[Cycle]) -> list[Row]:
+def _rows(found: Found) -> list[Row]:
     """One row per cycle that is shown, and per partition of what is not, so that every count is there."""
-    totals = Counter((cycle.kind, _rule(cycle), _home(cycle)) for cycle in found)
+    totals: Counter[tuple[str, str, str | None]] = Counter()
+    forms: Counter[tuple[str, str, str | None]] = Counter()
+    for (kind, form, reads_only, p), count in found.totals.items():
+        totals[kind, _rule(form, reads_only), p] += count
+        forms[kind, form, p] += count if form != PLAIN else 0
     shown: Counter[tuple[str, str]] = Counter()
     told: set[tuple[str, str, str | None]] = set()
     rows = []
-    for cycle in found:
-        rule, p = _rule(cycle), _home(cycle)
+    for cycle in found.shown:
+        rule, p = _rule(cycle.form, cycle.reads_only), home(cycle)
         shown[cycle.kind, rule] += 1
         most = WITNESSES if cycle.reads_only else SHOWN
         if shown[cycle.kind, rule] <= most or (cycle.kind, rule, p) not in told:
             told.add((cycle.kind, rule, p))
             rows.append(_row(cycle, rule, p, totals[cycle.kind, rule, p]))
-    forms = Counter((cycle.kind, cycle.form, _home(cycle)) for cycle in found if cycle.form != PLAIN)
     of_forms = [
         Row(kind, "figure", p, 1, detail=f"{form}_forms", figure=float(count))
         for (kind, form, p), count in sorted(forms.items(), key=str)
+        if count
     ]
     return [*rows, *of_forms]
 
 
-def _rule(cycle: Cycle) -> str:
-    return "-".join(part for part in ("reads" if cycle.reads_only else "", cycle.form) if part)
-
-
-def _home(cycle: Cycle) -> str | None:
-    return next((edge.p for edge in cycle.edges if edge.p is not None), None)
+def _rule(form: str, reads_only: bool) -> str:
+    return "-".join(part for part in ("reads" if reads_only else "", form) if part)
 
 
 def _row(cycle: Cycle, rule: str, p: str | None, count: int) -> Row:

@@ -17,8 +17,9 @@ from checkers.black_box.facts import Facts, build_facts
 from checkers.history.load import load_history
 from checkers.transactions.cycle_edges import REAL_TIME, RW, WR, WW, dependencies
 from checkers.transactions.cycle_peeling import DATA, ORDERED, READS, peel
+from checkers.transactions.cycle_stretches import search
 from checkers.transactions.cycles import SHOWN, cycle_checks
-from checkers.verdicts.verdict import Row
+from checkers.verdicts.verdict import WITNESSES, Row
 from tests.support.cycle_stories import STORIES
 from tests.support.cycle_twins import Lines, cycles
 from tests.support.histories import merged, write_history
@@ -160,10 +161,25 @@ def test_real_time_is_reduced_to_what_its_closure_needs(judged: Judged) -> None:
     assert len({(row.u, row.v) for row in rows}) == len(rows)
 
 
-def test_beyond_the_bound_the_verdict_is_unknown(judged: Judged) -> None:
+def test_beyond_the_bound_of_a_stretch_the_verdict_is_unknown(judged: Judged) -> None:
     with pyspark_sockets():
         rows = cycle_checks(judged.facts, bound=5).rows
     unknown = {(row.checker, row.rule) for row in rows if row.kind == "unknown"}
+    data = {(checker, DATA) for checker in ("g0", "g1b", "g1c", "g-single", "g2")}
     ordered = {(checker, ORDERED) for checker in ("g0", "g1c", "g-single", "g2")}
-    assert unknown == {(checker, DATA) for checker in ("g0", "g1b", "g1c", "g-single", "g2")} | ordered
+    assert unknown == {("g1c", READS)} | data | ordered
     assert all("more than 5 dependencies" in row.detail for row in rows if row.kind == "unknown")
+
+
+def test_beyond_the_bound_of_the_driver_workers_find_the_same_cycles(judged: Judged) -> None:
+    with pyspark_sockets():
+        left = peel(judged.edges, 10**6).edges[ORDERED]
+        found = search(judged.edges, len(left) - 1, WITNESSES)
+        rows = cycle_checks(judged.facts, bound=len(left) - 1).rows
+    assert not found.over
+    assert found.edges == len(left)
+    assert sorted(map(_told, rows)) == sorted(map(_told, judged.rows))
+
+
+def _told(row: Row) -> tuple[str, ...]:
+    return (row.checker, row.kind, row.rule, str(row.p), str(row.count), str(row.figure), row.detail)
