@@ -85,7 +85,7 @@ def found(
     if any(wanted(spec, evidence.info) for spec in ADMIN):
         families |= administration(history, faults, one_server=len(evidence.info.zookeepers) == 1)
     if remade:
-        families |= remade_topics(history, faults)
+        families |= remade_topics(history, faults, over_when_answered=evidence.info.system_kind == "highwater")
     if any(wanted(spec, evidence.info) for spec in FOLLOWERS):
         families |= of_followers(history, faults)
     progress.rest(len(families) + after)

@@ -78,8 +78,12 @@ class EventLog:
         while data:
             data = data[os.write(self._fd, data) :]
 
-    def emit_now(self, event: str, **fields: object) -> None:
-        """For effects that leave the process inside a turn (ZooKeeper's own thread sends at once)."""
+    def emit_now(self, event: str, *, of: tuple[str, int, str] | None = None, **fields: object) -> None:
+        """For effects that leave the process inside a turn (ZooKeeper's own thread sends at once). of: topic, partition
+        and topic id of what the line is about.
+        """
+        if of is not None:
+            fields = {"p": self.partition_name(*of), **fields}
         self.emit(event, **fields)
         self.flush()
 

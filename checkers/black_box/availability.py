@@ -16,7 +16,9 @@ AVAILABILITY = "availability"
 
 
 def availability(facts: Facts) -> Family:
-    sends = facts.history.ops.where((F.col("f") == "send") & (F.col("phase") == "main"))
+    # A topic that is deleted and made anew is away by right.
+    of_a_life = F.contains("p", F.lit("~"))
+    sends = facts.history.ops.where((F.col("f") == "send") & (F.col("phase") == "main") & ~of_a_life)
     begun = sends.groupBy("p").agg(
         F.min("invoke_ns").alias("at_ns"), F.max(F.coalesce("complete_ns", "invoke_ns")).alias("end_ns")
     )

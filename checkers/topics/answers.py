@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from checkers.history.remade import MADE
 from checkers.spark.latest import latest
 from checkers.spark.tables import kept
-from checkers.topics.facts import DRAIN, TopicFacts
+from checkers.topics.facts import TopicFacts
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LOST = "lost-topic"
@@ -39,7 +39,14 @@ def answer_checks(facts: TopicFacts) -> Family:
         for checker, name in ((LOST, "answers"), (LOST, "final_answers"), (AGAIN, "answers"), (AGAIN, "made_anew"))
         for rows in (counted[name],)
     ]
-    return Family(union([_backwards(answers), _in_the_end(final), _replaced(facts.lives)]), union(counts))
+    found = [
+        _backwards(answers),
+        _in_the_end(final),
+        _replaced(facts.lives),
+        _not_there(facts.lives, final),
+        _not_read(facts),
+    ]
+    return Family(union(found), union(counts))
 
 
 def _judged(facts: TopicFacts) -> DataFrame:
@@ -59,16 +66,19 @@ def _final(facts: TopicFacts) -> DataFrame:
     """The last answer of each node in each round of the drain, with `newest`: of the lives that had been told by then,
     where nobody ever asked for its deletion.
     """
-    newest_first = Window.partitionBy("p", "phase", "node").orderBy(F.desc("complete_ns"), F.desc("op"))
+    newest_first = Window.partitionBy("p", "phase", "node").orderBy(F.desc("invoke_ns"), F.desc("op"))
+    # The last that was asked, not the last that was answered: who did not answer has not said that there is none.
     last = (
-        facts.answers.where(F.col("phase").startswith(DRAIN) & F.col("node").isNotNull())
-        .withColumn("_nth", F.row_number().over(newest_first))
-        .where(F.col("_nth") == 1)
-        .drop("_nth")
+        facts.final.withColumn("_nth", F.row_number().over(newest_first))
+        .where((F.col("_nth") == 1) & F.col("answered"))
+        .drop("_nth", "answered")
     )
     told = facts.lives.withColumn("complete_ns", F.col("told_ns"))
     fact = F.struct("number", F.col("told_op").alias("op"), "told_ns", "topic_id", "ended_ns")
-    asked = latest(["p"], told, last, fact, "invoke_ns", "newest")
+    own = facts.lives.select("p", "number", "gone_ns", "gone_op", "denied_ns", "denied_op")
+    asked = latest(
+        ["p"], told, last.join(F.broadcast(own), on=["p", "number"], how="left"), fact, "invoke_ns", "newest"
+    )
     return asked.withColumn("newest", F.when(F.col("newest.ended_ns").isNull(), F.col("newest")))
 
 
@@ -137,6 +147,83 @@ def _in_the_end(final: DataFrame) -> DataFrame:
                 name="end",
                 **_between(F.col("newest.op"), F.col("newest.told_ns")),
             ),
+            Rule(
+                AGAIN,
+                F.col("newest").isNull() & (F.col("gone_ns") < F.col("invoke_ns")),
+                text(
+                    "{n} told in the end ({d}) that {p} is the topic of id {i}, whose deletion had been answered",
+                    **shared,
+                    i=F.col("topic_id"),
+                ),
+                name="ended",
+                **_between(F.col("gone_op"), F.col("gone_ns")),
+            ),
+            Rule(
+                LOST,
+                F.col("denied_ns") < F.col("invoke_ns"),
+                text(
+                    "{n} told in the end ({d}) that {p} is the topic of id {i}, whose deletion had been refused as if "
+                    "there were none",
+                    **shared,
+                    i=F.col("topic_id"),
+                ),
+                name="denied",
+                **_between(F.col("denied_op"), F.col("denied_ns")),
+            ),
+        ],
+    )
+
+
+def _not_there(lives: DataFrame, final: DataFrame) -> DataFrame:
+    """Topics of which no broker told the newest life in the end: what became of the last request is not known."""
+    newest = lives.groupBy("p").agg(
+        F.max(F.struct("number", "topic_id", "told_op", "told_ns", "ended_ns")).alias("life")
+    )
+    told = final.where(F.col("number").isNotNull()).select("p", "number").distinct()
+    missing = newest.withColumn("number", F.col("life.number")).join(
+        told.withColumn("seen", F.lit(True)), on=["p", "number"], how="left"
+    )
+    return apply_rules(
+        missing,
+        [
+            Rule(
+                LOST,
+                F.col("seen").isNull() | F.col("life.ended_ns").isNotNull(),
+                text(
+                    "in the end {p} was not there: the last that is known of it is id {i}, and it was not made anew",
+                    p=F.col("p"),
+                    i=F.col("life.topic_id"),
+                ),
+                kind="unknown",
+                name="absent",
+                ops=[F.col("life.told_op")],
+                from_ns=F.col("life.told_ns"),
+                to_ns=F.col("life.told_ns"),
+            )
+        ],
+    )
+
+
+def _not_read(facts: TopicFacts) -> DataFrame:
+    """Partitions of the newest lives that a reader did not read to their end in any round of the drain."""
+    newest = facts.lives.groupBy("p").agg(F.max(F.struct("number", "topic_id")).alias("newest"))
+    mine = facts.readings.join(newest, on="p", how="inner").where(F.col("topic_id") == F.col("newest.topic_id"))
+    return apply_rules(
+        mine,
+        [
+            Rule(
+                LOST,
+                ~F.col("whole"),
+                text(
+                    "partition {k} of topic {p} with id {i}, which is there in the end, was not read to its end ({r})",
+                    k=F.col("partition"),
+                    p=F.col("p"),
+                    i=F.col("topic_id"),
+                    r=F.col("reader"),
+                ),
+                kind="unknown",
+                name="unread",
+            )
         ],
     )
 

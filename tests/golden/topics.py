@@ -30,7 +30,7 @@ def read_ok(s: Story) -> None:
     """Served while the deletion is carried out, and before anybody had heard of the next life."""
     topics = _twice(s)
     now = s.now
-    topics.end("B", invoked=now + 1, completed=now + 3)
+    topics.end("B", invoked=now + 1, completed=now + 9)
     topics.poll("B", 2, invoked=now + 2, completed=now + 4, consumer="of-B")
     topics.make("C", invoked=now + 4, completed=now + 9)
     topics.poll("B", 2, invoked=now + 8, completed=now + 12, consumer="of-B")
@@ -42,6 +42,24 @@ def read_bad(s: Story) -> None:
     """An empty one, too, says that a replica is there."""
     topics = _twice(s)
     topics.poll("A", 4, consumer="of-A")
+
+
+def read_after_its_end(s: Story) -> None:
+    """Its deletion had been answered, and its log answers still, if only that the offset is out of its range."""
+    topics = _twice(s)
+    topics.end("B")
+    topics.poll("B", 7, outcome="fail", error="OFFSET_OUT_OF_RANGE", consumer="of-B")
+    topics.make("C")
+    topics.drained("C")
+
+
+def read_unanswered(s: Story) -> None:
+    """Nobody answered who asked for the first life again."""
+    _used(s)
+    topics = Remakers(s)
+    topics.twice()
+    topics.poll("A", 4, outcome="fail", error="connection-refused", consumer="of-A")
+    topics.drained("B")
 
 
 def read_unasked(s: Story) -> None:
@@ -92,6 +110,31 @@ def lost_replaced(s: Story) -> None:
     topics.drained("C")
 
 
+def lost_denied(s: Story) -> None:
+    """Its deletion is refused as if there were no such topic."""
+    topics = _twice(s)
+    topics.end("B", outcome="fail", error="UNKNOWN_TOPIC_ID", node="l4")
+    topics.drained("B")
+
+
+def lost_for_good(s: Story) -> None:
+    """A deletion that never ends: what is there in the end is not known."""
+    topics = _twice(s)
+    topics.end("B", outcome="info", error="REQUEST_TIMED_OUT")
+    topics.end("B", outcome="info", error="REQUEST_TIMED_OUT")
+    topics.drained("B")
+
+
+def lost_unheard(s: Story) -> None:
+    """The last question of a broker was not answered."""
+    topics = _twice(s)
+    topics.end("B")
+    topics.make("C")
+    topics.tell("C", phase="drain-current")
+    topics.tell(None, phase="drain-current", node="l2")
+    topics.tell(None, phase="drain-current", node="l2", outcome="info")
+
+
 def lost_unread(s: Story) -> None:
     """Nobody asked in the end."""
     _used(s)
@@ -138,6 +181,38 @@ def again_in_the_end(s: Story) -> None:
     topics.tell("C", phase="drain-current")
     topics.tell("C", phase="drain-current", node="l2")
     topics.tell("B", phase="drain-current", node="l3")
+
+
+def again_ended(s: Story) -> None:
+    """Its deletion was answered, and is not carried out."""
+    topics = _twice(s)
+    topics.end("B")
+    topics.drained("B")
+
+
+def of_two_lives(s: Story) -> None:
+    """Sent while its topic was deleted, and appended twice."""
+    topics = _twice(s)
+    now = s.now
+    topics.send("B", 13, 2, invoked=now + 1, completed=now + 5)
+    topics.end("B", invoked=now + 2, completed=now + 7)
+    topics.poll("B", 2, [(2, 13)], invoked=now + 3, completed=now + 6, consumer="of-B")
+    topics.make("C", invoked=now + 4, completed=now + 8)
+    topics.poll("C", 0, [(0, 13)], consumer="of-C")
+    topics.drained("C")
+
+
+def replaced_in_the_next_life(s: Story) -> None:
+    """Acknowledged while its topic was made anew, read there, and another stands where its answer said."""
+    topics = _twice(s)
+    now = s.now
+    topics.end("B", invoked=now + 1, completed=now + 2)
+    topics.make("C", outcome="info", invoked=now + 3, completed=now + 4)
+    topics.send("B", 14, 0, invoked=now + 5, completed=now + 6)
+    topics.send("B", [15, 16], 1, invoked=now + 7, completed=now + 8)
+    topics.tell("C", node="l2")
+    topics.poll("C", 0, [(0, 14), (1, 16)], consumer="of-C")
+    topics.drained("C")
 
 
 def once(s: Story) -> None:
@@ -206,7 +281,15 @@ MORE_TOPICS: dict[tuple[str, str], Tell] = {
     ("lost-topic", "bad-end"): lost_in_the_end,
     ("lost-topic", "bad-replaced"): lost_replaced,
     ("topic-id-again", "bad-made"): again_made,
+    ("lost-topic", "bad-denied"): lost_denied,
+    ("lost-topic", "unknown-stuck"): lost_for_good,
+    ("lost-topic", "ok-unheard"): lost_unheard,
     ("topic-id-again", "bad-end"): again_in_the_end,
+    ("topic-id-again", "bad-ended"): again_ended,
+    ("deleted-topic-read", "bad-answered"): read_after_its_end,
+    ("deleted-topic-read", "unknown-unanswered"): read_unanswered,
+    ("duplicate", "bad-in-two-lives"): of_two_lives,
+    ("inconsistent-offset", "bad-next-life"): replaced_in_the_next_life,
     ("fabricated-value", "ok-later-life"): late_send,
     ("fabricated-value", "bad-earlier-life"): of_an_earlier_life,
     ("fabricated-value", "bad-later-life"): of_a_later_life,

@@ -211,7 +211,7 @@ def _rows(
     if any(_has_administrators(case) for case in cases.values()):
         families |= administration(history, faults, one_server=True)
     if any(_remakes(case) for case in cases.values()):
-        families |= remade_topics(history, faults)
+        families |= remade_topics(history, faults, over_when_answered=True)
     if any(_has_followers(case) for case in cases.values()):
         families |= of_followers(history, faults)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))

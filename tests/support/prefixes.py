@@ -37,7 +37,7 @@ def found_in(spark: SparkSession, folder: Path, prefixes: Sequence[Prefix]) -> M
     places: dict[str, list[Any]] = {}
     for row in rows:
         if row.kind != "figure" and row.p is not None:
-            places.setdefault(row.p.rpartition("-")[0].removesuffix(OUT), []).append(row)
+            places.setdefault(row.p.rpartition("-")[0].partition("~")[0].removesuffix(OUT), []).append(row)
     return {
         prefix.topic: {
             one.checker

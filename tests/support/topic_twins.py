@@ -51,46 +51,107 @@ def _ended_ns(ops: Sequence[Op], topic_id: str) -> int | None:
     return min(asked, default=None)
 
 
+def _gone_ns(ops: Sequence[Op], topic_id: str) -> int | None:
+    done = [_over(op) for op in ops if op.f == ENDED and op.outcome == "ok" and op.request["topic_id"] == topic_id]
+    return min(done, default=None)
+
+
+def named(ops: Sequence[Op]) -> list[str]:
+    """Ids in the order in which lines named them first, in requests or in answers."""
+    first: dict[str, int] = {}
+    for op in ops:
+        asked = [(op.request.get("topic_id"), op.invoked)]
+        asked += [(_id(op), _over(op))] if op in _answers(ops) else []
+        for found, at in asked:
+            if found is not None:
+                first[found] = min(at, first.get(found, at))
+    return sorted(first, key=lambda one: first[one])
+
+
+def _next_ns(ops: Sequence[Op], topic_id: str) -> int | None:
+    """Since when the life after this one may have been there."""
+    ended = _ended_ns(ops, topic_id)
+    makings = [op for op in ops if op.f == MADE and op.outcome != "fail"]
+    if ended is None:
+        return None
+    if any(op.outcome == "info" and op.invoked < ended for op in makings):
+        return ended
+    return min((op.invoked for op in makings if op.invoked >= ended), default=None)
+
+
 def sends(ops: Sequence[Op]) -> set[tuple[int, str, str, int | None]]:
     """(value, life, outcome, offset) of each send, under every life that it may have gone to."""
-    order, found = lives(ops), set()
+    order, found = named(ops), set()
     for op in (op for op in ops if op.f == "send"):
         own, base = str(op.request["topic_id"]), op.response.get("base_offset")
-        ended = _ended_ns(ops, own) if own in order else None
-        sure = op.outcome == "fail" or ended is None or (op.outcome == "ok" and _over(op) <= ended)
+        begins = _next_ns(ops, own)
+        sure = op.outcome == "fail" or begins is None or (op.outcome == "ok" and _over(op) <= begins)
+        may_be = [own]
+        for before, after in pairwise(order[order.index(own) :]):
+            begun = _next_ns(ops, before)
+            if not sure and (op.outcome == "info" or (begun is not None and begun <= _over(op))):
+                may_be.append(after)
+        read = [one for one in may_be if any(value in op.request["values"] for value in _values_of(ops, one))]
+        there = [own]
+        if not sure and op.outcome == "ok" and len(read) == 1:
+            there, sure = read, True
+        elif not sure:
+            there = [own, *(one for one in read if one != own)]
         for nth, value in enumerate(op.request["values"]):
             offset = base + nth if sure and op.outcome == "ok" and base is not None else None
-            found.add((value, own, op.outcome if sure else "info", offset))
-            if sure:
-                continue
-            for before, after in pairwise(order[order.index(own) :]):
-                begun = _ended_ns(ops, before)
-                if op.outcome == "info" or (begun is not None and begun <= _over(op)):
-                    found.add((value, after, "info", None))
+            found |= {(value, life, op.outcome if sure else "info", offset) for life in there}
     return found
 
 
+def _values_of(ops: Sequence[Op], topic_id: str) -> set[int | None]:
+    polls = [op for op in ops if op.f == "poll" and op.outcome == "ok" and op.request["topic_id"] == topic_id]
+    return {value for poll in polls for _, value, _ in poll.records}
+
+
+def read_in_two_lives(ops: Sequence[Op]) -> bool:
+    """Some value was."""
+    of = [_values_of(ops, topic_id) - {None} for topic_id in named(ops)]
+    return any(one & other for nth, one in enumerate(of) for other in of[nth + 1 :])
+
+
 def deleted_topic_read(ops: Sequence[Op]) -> bool:
-    """Some poll of a life came out, asked once the next one had been told."""
+    """A log of a life answered a poll that was asked once the next one had been told, or its deletion was answered."""
     order = lives(ops)
-    for poll in (op for op in ops if op.f == "poll" and op.outcome == "ok"):
-        own = poll.request["topic_id"]
-        if own in order[:-1] and poll.invoked > _told_ns(ops, order[order.index(own) + 1]):
+    for poll in (op for op in ops if op.f == "poll"):
+        own = str(poll.request["topic_id"])
+        served = poll.outcome == "ok" or poll.response.get("error") == "OFFSET_OUT_OF_RANGE"
+        if not served or own not in order:
+            continue
+        over = [_gone_ns(ops, own)]
+        over += [_told_ns(ops, order[order.index(own) + 1])] if own != order[-1] else []
+        if any(at is not None and poll.invoked > at for at in over):
             return True
     return False
 
 
 def _in_the_end(ops: Sequence[Op]) -> list[tuple[Op, str | None]]:
-    """(last answer of a node in a round of the drain, the life that it must tell)."""
+    """(last answer of a node in a round of the drain, where the last question had one; the life that it must tell)."""
     found: list[tuple[Op, str | None]] = []
-    drained = [op for op in _answers(ops) if str(op.request["phase"]).startswith("drain")]
+    drained = [op for op in ops if op.f == TOLD and str(op.request["phase"]).startswith("drain")]
     for op in drained:
         same = [other for other in drained if all(other.request[k] == op.request[k] for k in ("phase", "node"))]
-        if op is max(same, key=lambda one: (_over(one), one.index)):
+        if op is max(same, key=lambda one: (one.invoked, one.index)) and op.outcome == "ok":
             told = [one for one in lives(ops) if _told_ns(ops, one) < op.invoked]
             newest = told[-1] if told and _ended_ns(ops, told[-1]) is None else None
             found.append((op, newest))
     return found
+
+
+def _denied(ops: Sequence[Op], op: Op) -> bool:
+    """Whether the life that it tells had been refused to be deleted, as if nobody had it."""
+    return any(
+        other.f == ENDED
+        and other.outcome == "fail"
+        and other.response["error"] == "UNKNOWN_TOPIC_ID"
+        and other.request["topic_id"] == _id(op)
+        and _over(other) < op.invoked
+        for other in ops
+    )
 
 
 def _known_before(ops: Sequence[Op], op: Op, ends: Ends) -> str | None:
@@ -115,6 +176,8 @@ def lost_topic(ops: Sequence[Op], ends: Ends) -> bool:
                 return True
     if any(_id(op) is None and newest is not None for op, newest in _in_the_end(ops)):
         return True
+    if any(_denied(ops, op) for op, _ in _in_the_end(ops)):
+        return True
     for before, after in pairwise(order):
         ended = _ended_ns(ops, before)
         if ended is None or ended > _told_ns(ops, after):
@@ -134,8 +197,15 @@ def topic_id_again(ops: Sequence[Op], ends: Ends) -> bool:
         known = _known_before(ops, op, ends)
         if known is not None and order.index(known) > order.index(found):
             return True
-    ended = [(_id(op), newest) for op, newest in _in_the_end(ops)]
-    return any(found and newest and order.index(found) < order.index(newest) for found, newest in ended)
+    for op, newest in _in_the_end(ops):
+        found, gone = _id(op), None
+        if found is not None and newest is not None and order.index(found) < order.index(newest):
+            return True
+        if found is not None and newest is None:
+            gone = _gone_ns(ops, found)
+        if gone is not None and gone < op.invoked:
+            return True
+    return False
 
 
 def history_of(rng: Random, topic: str) -> Story:
@@ -152,7 +222,7 @@ def history_of(rng: Random, topic: str) -> Story:
         when = {"invoked": max(11, at - rng.randint(0, 2)), "completed": at + rng.randint(1, 3)}
         node, wrong = rng.choice(NODES), rng.random() < 0.04
         lost = {"outcome": "info"} if rng.random() < 0.25 else {}
-        match rng.choice(("tell", "tell", "tell", "send", "send", "poll", "turn", "turn")):
+        match rng.choice(("tell", "tell", "tell", "send", "send", "poll", "poll", "turn", "turn")):
             case "tell":
                 newest = len(ids) - 1
                 known[node] = rng.randint(-1, newest) if wrong else rng.randint(max(known[node], -1), newest)
@@ -164,13 +234,20 @@ def history_of(rng: Random, topic: str) -> Story:
                 topics.send(ids[-1], value, process=value, **where, **when)
             case "poll":
                 former = ids[-2] if len(ids) > 1 and rng.random() < 0.5 else ids[-1]
-                if former == ids[-1] or wrong:
-                    topics.poll(former, 0, [], **when)
+                if (former == ids[-1] and there) or wrong:
+                    some = sorted(rng.sample(range(1, value + 1), min(value, 2)))
+                    seen: list[tuple[int, int | None]] = [(one, one) for one in some]
+                    topics.poll(former, 0, seen if rng.random() < 0.6 else [], **when)
+                elif rng.random() < 0.05:
+                    topics.poll(former, 0, [], outcome="fail", error="OFFSET_OUT_OF_RANGE", **when)
                 else:
                     topics.refused(former, **when)
             case _ if there and not wrong:
-                topics.end(ids[-1], **when, **lost)
-                there = False
+                if rng.random() < 0.1:
+                    topics.end(ids[-1], outcome="fail", error="UNKNOWN_TOPIC_ID", **when)
+                else:
+                    topics.end(ids[-1], **when, **lost)
+                    there = False
             case _:
                 ids.append(chr(ord("A") + len(ids)))
                 there = True
@@ -181,6 +258,8 @@ def history_of(rng: Random, topic: str) -> Story:
     for node in NODES:
         at += 5
         in_the_end = ids[-1] if there or rng.random() < 0.5 else None
-        in_the_end = rng.choice((None, ids[0])) if rng.random() < 0.08 else in_the_end
+        in_the_end = rng.choice((None, ids[0], ids[-1])) if rng.random() < 0.07 else in_the_end
         topics.tell(in_the_end, node=node, phase="drain-current", invoked=at, completed=at + 1)
+        if rng.random() < 0.1:
+            topics.tell(None, node=node, phase="drain-current", outcome="info", invoked=at + 2, completed=at + 3)
     return story

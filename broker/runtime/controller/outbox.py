@@ -13,7 +13,7 @@ from broker.runtime.controller.request_batch import Outgoing
 from broker.runtime.ports import Loop
 
 Emit = Callable[..., None]
-"""emit(event, **fields) of the event log, on the loop's thread."""
+"""emit(event, *, of, **fields) of the event log (EventLog.emit_now), on the loop's thread."""
 
 
 class LoopOutbox:

@@ -121,7 +121,7 @@ class PartitionStateWriter:
         now = self.state.states[topic_partition]
         self.outbox.emit(
             "election",
-            p=str(topic_partition),
+            of=(*topic_partition, self.state.topics[topic_partition.topic].topic_id),
             ce=self.term.epoch,
             le=now.leader_epoch,
             pe=now.partition_epoch,

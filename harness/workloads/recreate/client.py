@@ -26,6 +26,8 @@ from harness.workloads.recreate.lives import ASK, DELETE, MAKE, Life
 
 _ELSEWHERE = frozenset({"NOT_CONTROLLER", *outcomes.NO_RESPONSE, *outcomes.NOTHING_SENT})
 """After these an administrator looks up who is controller."""
+LATE = 0.1
+"""Of an administrator's questions, those in whose place it asks once more for a deletion that is over."""
 _OUTCOMES = {MAKE: making_outcome, DELETE: end_outcome}
 
 
@@ -149,6 +151,8 @@ class RecreateClient:
         self._connection: Connection | None = None
         self._error: str | None = None
         self._topic = 0
+        self._late = False
+        """Whether it asks once more for the deletion of the life before, as somebody whose request was under way."""
 
     def resolve(self, op: Op) -> Invocation:
         """What is due for the topic that op.detail numbers, by what is known of it, and at whom."""
@@ -156,12 +160,16 @@ class RecreateClient:
         self._topic = op.detail
         life = self._lives.of(self._topic)
         f = life.next(time.monotonic_ns())
-        addresses = self._clusters[0].addresses
-        broker_id = self._rng.choice(sorted(addresses)) if f == ASK else self._known_controller()
+        self._late = f == ASK and life.stage == "there" and bool(life.former) and self._rng.random() < LATE
+        f = DELETE if self._late else f
+        # What is not sure the controller knows first.
+        anybody = f == ASK and life.stage == "there"
+        broker_id = self._rng.choice(sorted(self._clusters[0].addresses)) if anybody else self._known_controller()
         self._connect(broker_id)
         node = None if broker_id is None else self._clusters[0].names[broker_id]
-        self._lives.set(self._topic, life.begun(f))
-        fields = {"topic_id": life.topic_id} if f == DELETE else {}
+        if not self._late:
+            self._lives.set(self._topic, life.begun(f))
+        fields = {"topic_id": life.former if self._late else life.topic_id} if f == DELETE else {}
         return Invocation(self.process, f, self._phase(), self._clusters[self._topic].topic, None, node, fields)
 
     def _known_controller(self) -> int | None:
@@ -182,9 +190,11 @@ class RecreateClient:
         outcome = _OUTCOMES.get(invocation.f, outcomes.read_outcome)(told.error)
         if told.error in _ELSEWHERE and self._rng.random() >= KEEP_AFTER_ERROR:
             self._controller = None
-        lives_ns = int(self._life_s * self._rng.uniform(0.5, 1.5) * 1e9)
-        life = self._lives.of(self._topic)
-        self._lives.set(self._topic, life.after(invocation.f, outcome, told.error, told.topic_id, told.at_ns, lives_ns))
+        if not self._late:
+            lives_ns = int(self._life_s * self._rng.uniform(0.5, 1.5) * 1e9)
+            life = self._lives.of(self._topic)
+            life = life.after(invocation.f, outcome, told.error, told.topic_id, told.at_ns, lives_ns)
+            self._lives.set(self._topic, life)
         return Completion(outcome, told.at_ns, told.error, {"topic_id": told.topic_id} if told.topic_id else {})
 
     def _ask(self, invocation: Invocation) -> Told:

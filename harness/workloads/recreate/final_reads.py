@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from harness.clients import topic_requests
 from harness.clients.admin import Admin
@@ -24,7 +25,7 @@ from harness.workloads.append_poll.generators import SENTINELS
 from harness.workloads.append_poll.leader_rotation import current_leaders
 from harness.workloads.recreate.client import Lives
 from harness.workloads.recreate.generators import VALUES
-from harness.workloads.recreate.lives import ASK, Life
+from harness.workloads.recreate.lives import ASK
 
 PAUSE_S = 0.2
 HEARD_S = 10.0
@@ -62,23 +63,23 @@ class LastLives:
         self._drains: list[tuple[Drain, Admin]] = []
 
     def settle(self, limit_s: float) -> None:
-        """Make what is gone, and find out what is not known, for at most limit_s each; no topic is deleted any more."""
+        """Make what is gone, and find out what is not known, for at most limit_s; no topic is deleted any more."""
+        end_s = time.monotonic() + limit_s
         for nth in range(len(self._clusters)):
-            end_s = time.monotonic() + limit_s
             life = self._lives.of(nth)
             if life.stage == "there":
                 # It is not to be deleted because its time is over.
-                self._lives.set(nth, Life(life.topic_id, life.earlier, "there", life.since_ns, 1 << 62))
+                self._lives.set(nth, replace(life, lives_ns=1 << 62))
                 continue
             while self._lives.of(nth).stage != "there" and time.monotonic() < end_s:
                 self._one(self._open_administrator, Op(0, 0, ASK, -1, detail=nth))
                 self._sleep(PAUSE_S)
 
     def write(self, limit_s: float) -> None:
-        """One acknowledged record to each partition, tried for at most limit_s each."""
+        """One acknowledged record to each partition, tried for at most limit_s in all."""
+        end_s = time.monotonic() + limit_s
         for nth in range(len(self._clusters)):
             for partition in range(self._partitions):
-                end_s = time.monotonic() + limit_s
                 while time.monotonic() < end_s:
                     place = nth * self._partitions + partition
                     op = Op(0, 0, "send", place, (next(self._values),), sentinel=True)

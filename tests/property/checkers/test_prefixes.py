@@ -45,7 +45,7 @@ def _every_cut(topic: str, case: Case, doubts: frozenset[Doubt], step: int = 1) 
 def _valid(size: int) -> Iterator[Prefix]:
     for seed in range(size):
         log = random_log(Random(seed), "clean", seed, steps=60)
-        yield from _every_cut(f"clean{seed}", Case(log.story.lines), NOTHING)
+        yield from _every_cut(f"clean{seed}", Case(log.story.lines), NOTHING, 3)
         log = random_log(Random(seed), "retained", seed, age=AGE)
         yield from _every_cut(f"retained{seed}", Case(log.story.lines), DELETIONS, 19)
         log = random_log(Random(seed), "unclean", seed, unclean=True)
@@ -57,7 +57,7 @@ def _valid(size: int) -> Iterator[Prefix]:
 def _wrong(size: int) -> Mapping[str, Case]:
     """Random lives with one to three wrong answers; all go on for a while behind those."""
     cases = {}
-    for seed in range(12 * size):
+    for seed in range(8 * size):
         rng = Random(1000 + seed)
         log = random_log(rng, "wrong", seed, steps=rng.randint(30, 90))
         cases[f"wrong{seed}"] = Case(with_wrong_answers(log.story.lines, rng, rng.randint(1, 3)))

