@@ -64,6 +64,7 @@ COMPANY: dict[str, set[str]] = {
     "lost-write/bad": {"hole"},
     "lost-write/bad-passed-over": {"hole"},
     "lost-write/bad-in-a-life": {"hole"},
+    "duplicate/bad-next-life": {"inconsistent-offset"},
     "lost-write/bad-follower": {"hole"},
     "lost-write/bad-committed-later": {"hole"},
     "vanished-read/bad": {"hole"},

@@ -202,16 +202,17 @@ def of_two_lives(s: Story) -> None:
     topics.drained("C")
 
 
-def replaced_in_the_next_life(s: Story) -> None:
-    """Acknowledged while its topic was made anew, read there, and another stands where its answer said."""
+def moved_in_the_next_life(s: Story) -> None:
+    """Acknowledged while its topic was made anew, read there, and not where its answer said."""
     topics = _twice(s)
     now = s.now
     topics.end("B", invoked=now + 1, completed=now + 2)
     topics.make("C", outcome="info", invoked=now + 3, completed=now + 4)
     topics.send("B", 14, 0, invoked=now + 5, completed=now + 6)
-    topics.send("B", [15, 16], 1, invoked=now + 7, completed=now + 8)
+    topics.send("B", 15, 1, invoked=now + 7, completed=now + 8)
+    topics.send("B", 16, outcome="info", invoked=now + 7, completed=now + 9)
     topics.tell("C", node="l2")
-    topics.poll("C", 0, [(0, 14), (1, 16)], consumer="of-C")
+    topics.poll("C", 0, [(0, 14), (1, 16), (2, 15)], consumer="of-C")
     topics.drained("C")
 
 
@@ -244,7 +245,7 @@ def late_send(s: Story) -> None:
 def of_an_earlier_life(s: Story) -> None:
     """Acknowledged before the deletion was asked for, and read in the next life."""
     topics = _twice(s)
-    topics.poll("B", 2, [(2, 3)], consumer="of-B")
+    topics.poll("B", 2, [(2, 4)], consumer="of-B")
 
 
 def of_a_later_life(s: Story) -> None:
@@ -253,7 +254,7 @@ def of_a_later_life(s: Story) -> None:
     topics = Remakers(s)
     topics.twice()
     now = s.now
-    topics.end("B", invoked=now + 1, completed=now + 2)
+    topics.end("B", invoked=now + 1, completed=now + 8)
     topics.make("C", invoked=now + 3, completed=now + 4)
     topics.send("C", 21, 0, invoked=now + 5, completed=now + 6)
     topics.poll("B", 2, [(2, 21)], invoked=now + 3, completed=now + 7, consumer="of-B")
@@ -289,7 +290,7 @@ MORE_TOPICS: dict[tuple[str, str], Tell] = {
     ("deleted-topic-read", "bad-answered"): read_after_its_end,
     ("deleted-topic-read", "unknown-unanswered"): read_unanswered,
     ("duplicate", "bad-in-two-lives"): of_two_lives,
-    ("inconsistent-offset", "bad-next-life"): replaced_in_the_next_life,
+    ("duplicate", "bad-next-life"): moved_in_the_next_life,
     ("fabricated-value", "ok-later-life"): late_send,
     ("fabricated-value", "bad-earlier-life"): of_an_earlier_life,
     ("fabricated-value", "bad-later-life"): of_a_later_life,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,9 @@ def measure(lab: Lab, wanted: Wanted, run: LabRun) -> Measured:
     try:
         judged = lab.result(run)
     except (AssertionError, AnalysisFailed, subprocess.TimeoutExpired) as broke_off:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # The bridge to Java makes an error of its own of an interrupt.
+            raise KeyboardInterrupt from broke_off
         print(broke_off, file=sys.stderr)
         return Measured(wanted, detection.BROKE_OFF, (), (), None)
     return detection.measured(wanted, run.mutant.finds, judged.results)
