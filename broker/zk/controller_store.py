@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from broker.core.controller.cluster_state import Broker, Topic
+from broker.core.controller.cluster_state import Broker, StoreUnavailable, Topic
 from broker.core.controller.stored import Term, TopicsRead, Watch
 from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import admin_codecs, codecs, paths, topic_codecs
@@ -243,8 +243,12 @@ class ZkControllerStore(ZkPartitionStates):
             for node in (topics[paths.topic(name)],)
         }
 
-    def finish_deletion(self, term: Term, topic: str) -> None:
-        """Remove the topic's znodes, its settings and its mark."""
+    def finish_deletion(self, term: Term, topic: str, topic_id: str) -> None:
+        """Remove the znodes, the settings and the mark of the topic of this name and id.
+
+        Returns where the topic of this id is gone. Raises StoreUnavailable where another one has the name before
+        anything was deleted, and where the write was refused and the topic, or its mark, is still there.
+        """
         partitions = self._client.children(paths.topic_partitions(topic)) or []
         doomed = [
             path
@@ -257,16 +261,37 @@ class ZkControllerStore(ZkPartitionStates):
         ]
         # The topic goes when all that is its own is gone: what stayed behind it would be the next one's of its name.
         doomed += [paths.topic_config(topic), paths.topic_partitions(topic), paths.topic(topic)]
-        doomed = self._with_strangers(doomed)
         doomed.append(paths.delete_topic(topic))
-        there = [path for path, node in self._client.get_many(doomed).items() if node is not None]
+        doomed = self._with_strangers(doomed)
+        nodes = self._client.get_many(doomed)
+        of_topic = nodes[paths.topic(topic)]
+        if of_topic is not None and topic_codecs.topic_id_in(topic, of_topic.data) != topic_id:
+            raise StoreUnavailable(f"topic {topic} has another id than {topic_id}, which is to be deleted")
+        # In the order above, whatever the order of what was read: a znode with children is not deleted.
+        there = [path for path in doomed if nodes[path] is not None]
         # Counted from the end, so that topic and mark go together: a mark that outlived its topic could be taken for
         # one of the next topic of its name.
         for start in range(len(there) % -_DELETES_PER_MULTI, len(there), _DELETES_PER_MULTI):
-            self._write(term, [Delete(path) for path in there[max(start, 0) : start + _DELETES_PER_MULTI]])
+            deletes = [Delete(path) for path in there[max(start, 0) : start + _DELETES_PER_MULTI]]
+            if (refused := self._write(term, deletes)) is not None:
+                self._raise_unless_gone(topic, topic_id, refused)
+                break
         self._topic_nodes.pop(topic, None)
         for topic_partition in [tp for tp in self._raw if tp.topic == topic]:
             del self._raw[topic_partition]
+
+    def _raise_unless_gone(self, topic: str, topic_id: str, refused: WriteRefused) -> None:
+        """A write may be refused because it was carried out before its response was lost: the topic is gone then, and
+        perhaps another has its name. A mark without a topic is no end: it would be taken for one of the next topic.
+        """
+        found = self._client.get_many([paths.topic(topic), paths.delete_topic(topic)])
+        of_topic, mark = found[paths.topic(topic)], found[paths.delete_topic(topic)]
+        if of_topic is None:
+            gone = mark is None
+        else:
+            gone = topic_codecs.topic_id_in(topic, of_topic.data) not in (topic_id, topic_codecs.NO_TOPIC_ID)
+        if not gone:
+            raise StoreUnavailable(f"topic {topic} is not deleted: {refused}")
 
     def _with_strangers(self, doomed: Sequence[str]) -> list[str]:
         """These znodes behind all others that lie below them, and would keep them from being deleted; deepest first."""

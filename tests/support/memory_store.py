@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from broker.core.controller.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
+from broker.core.controller.cluster_state import (
+    Broker,
+    ControllerMoved,
+    LeaderAndIsr,
+    StoreUnavailable,
+    Topic,
+)
 from broker.core.controller.stored import AssignmentWrite, StatesRead, StateWrite, StoredState, Term, TopicsRead, Watch
 from broker.model.ids import BrokerId, TopicPartition
 
@@ -205,7 +211,10 @@ class MemoryStore:
     def _put(self, write: StateWrite) -> None:
         self.data.states[write.topic_partition] = StoredState(self._next(write), self.data.next_transaction())
 
-    def finish_deletion(self, term: Term, topic: str) -> None:
+    def finish_deletion(self, term: Term, topic: str, topic_id: str) -> None:
+        if topic in self.data.topics and self.data.topics[topic][0].topic_id != topic_id:
+            raise StoreUnavailable("another topic has the name")
+
         def apply() -> None:
             self.data.topics.pop(topic, None)
             self.data.deletions.discard(topic)

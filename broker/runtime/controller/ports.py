@@ -134,8 +134,10 @@ class ControllerStore(AssignmentStore, Protocol):
         """
         ...
 
-    def finish_deletion(self, term: Term, topic: str) -> None:
-        """Remove everything of a topic; the request to delete it goes with the topic itself, last."""
+    def finish_deletion(self, term: Term, topic: str, topic_id: str) -> None:
+        """Remove everything of the topic of this name and id; the request to delete it goes with the topic itself,
+        last. Raises StoreUnavailable where it may still be there, or another has its name.
+        """
         ...
 
     def drop_deletion(self, term: Term, topic: str) -> bool:

@@ -120,15 +120,18 @@ class TopicDeletion:
                 deletion.replicas.discard((topic_partition, broker))
 
     def finish(self) -> dict[str, str]:
-        """Remove the znodes of the topics that have no replica left; returns these topics' ids by name."""
+        """Remove the znodes of the topics that have no replica left; returns these topics' ids by name.
+
+        Raises StoreUnavailable where one may still be there: it is begun anew when all was read again.
+        """
         finished = {topic: deletion.topic_id for topic, deletion in self._open.items() if not deletion.replicas}
         # Here too, though they were withdrawn when the deletion began: a tool may have written a request since that was
         # not handled.
         self._withdraw_requests(frozenset(finished))
-        for topic in finished:
+        for topic, topic_id in finished.items():
             # First: where ZooKeeper's response is lost, the next topic of this name may be there before all is read.
             del self._open[topic]
-            self._writer.store.finish_deletion(self._writer.term, topic)
+            self._writer.store.finish_deletion(self._writer.term, topic, topic_id)
             _log.info("topic %s is deleted", topic)
         return finished
 

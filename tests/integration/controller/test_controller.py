@@ -180,7 +180,7 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
         "suspicion": lambda: store.spend_suspicion(old, 1, 5),
         "shutdown": lambda: store.note_shutdown(old, 1, 5),
         "forgotten notes": lambda: store.forget_notes(old, {}),
-        "deletion": lambda: store.finish_deletion(old, "t"),
+        "deletion": lambda: store.finish_deletion(old, "t", topic.topic_id),
         "dropped deletion": lambda: store.drop_deletion(old, "t"),
         "log dir events": lambda: store.take_log_dir_events(old, None),
         "elections": lambda: store.finish_elections(old),

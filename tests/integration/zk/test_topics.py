@@ -57,7 +57,7 @@ def test_deleted_topics_settings_go_before_the_topic(client: ZkClient, monkeypat
         deleted.extend(operation.path for operation in operations if isinstance(operation, Delete))
 
     monkeypatch.setattr(store, "_write", write)
-    store.finish_deletion(term, "t")
+    store.finish_deletion(term, "t", ID)
     assert deleted.index(paths.topic_config("t")) < deleted.index(paths.topic("t"))
 
 
@@ -80,7 +80,7 @@ def test_topic_and_mark_go_in_one_transaction_however_much_goes_before(
 
     monkeypatch.setattr("broker.zk.controller_store._DELETES_PER_MULTI", 5)
     monkeypatch.setattr(client, "multi", noted)
-    store.finish_deletion(term, "t")
+    store.finish_deletion(term, "t", ID)
     assert [len(paths_) for paths_ in multis] == [1, 5]
     assert multis[-1][-2:] == [paths.topic("t"), paths.delete_topic("t")]
     assert client.get(paths.topic("t")) is None

@@ -24,8 +24,8 @@ def test_deletion_that_was_done_though_its_response_was_lost_takes_no_namesake(m
         world.term.replicas_deleted(id_, [PARTITION])
     finish = world.store.finish_deletion
 
-    def lost(term: Term, topic: str) -> None:
-        finish(term, topic)
+    def lost(term: Term, topic: str, topic_id: str) -> None:
+        finish(term, topic, topic_id)
         raise StoreUnavailable("no answer")
 
     topics = dict(world.data.topics)
@@ -178,10 +178,10 @@ def test_end_whose_response_was_lost_takes_no_namesake_before_all_is_read_again(
     mark(world, TOPIC_ID)
     world.term.deletions_changed()
     deleted_everywhere(world)
-    finish: Callable[[Term, str], None] = world.store.finish_deletion
+    finish: Callable[[Term, str, str], None] = world.store.finish_deletion
 
-    def lost(term: Term, topic: str) -> None:
-        finish(term, topic)
+    def lost(term: Term, topic: str, topic_id: str) -> None:
+        finish(term, topic, topic_id)
         raise StoreUnavailable("no answer")
 
     with monkeypatch.context() as patch:
@@ -193,3 +193,27 @@ def test_end_whose_response_was_lost_takes_no_namesake_before_all_is_read_again(
     world.term.deletions_changed()
     assert world.term.finish_deletions() == {}
     assert world.data.topics["t"][0] == anew
+
+
+@pytest.mark.guarantee("controller-writes")
+def test_end_that_was_refused_is_begun_anew_when_all_was_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    mark(world, TOPIC_ID)
+    world.term.deletions_changed()
+    deleted_everywhere(world)
+
+    def refused(term: Term, topic: str, topic_id: str) -> None:
+        raise StoreUnavailable("refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "finish_deletion", refused)
+        with pytest.raises(StoreUnavailable):
+            world.term.finish_deletions()
+    for node in world.nodes.values():
+        node.queue.clear()
+    world.term.load()
+    assert all(any(PARTITION in request.deletes for request in node.queue) for node in world.nodes.values())
+    deleted_everywhere(world)
+    assert world.term.finish_deletions() == {"t": TOPIC_ID}
+    assert world.data.topics == {}
