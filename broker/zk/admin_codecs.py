@@ -13,6 +13,9 @@ from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import paths
 from broker.zk.codecs import MalformedZnode, decode_json, encode_json, int32
 
+_NO_TOPICS_ID = "none"
+"""Stands for an empty id: "" is what a topic without an id has."""
+
 
 def encode_preferred_election(partitions: Sequence[TopicPartition]) -> bytes:
     """`/admin/preferred_replica_election`."""
@@ -66,7 +69,7 @@ def decode_deletion(data: bytes) -> str | None:
         found = decode_json(data, paths.DELETE_TOPICS).get("topic_id")
     except MalformedZnode:
         return None
-    return None if found is None else str(found)
+    return None if found is None else str(found) or _NO_TOPICS_ID
 
 
 def _named(topic_partition: TopicPartition) -> dict[str, Any]:

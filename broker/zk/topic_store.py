@@ -70,25 +70,28 @@ class ZkTopicStore:
             return True
         raise StoreUnavailable(f"{config_path} changed {_TRIES} times in a row")
 
-    def request_deletion(self, name: str, topic_id: str | None = None) -> bool:
+    def request_deletion(self, name: str, topic_id: str, *, by_id: bool) -> bool:
         """Mark a topic to be deleted; False when that is asked for already, or the topic of this id is gone.
 
-        topic_id: the mark asks for the topic of this id alone, and the controller drops it where another topic has the
-        name when it looks. None: for whichever topic has the name then.
+        topic_id: of the topic that is meant, as `topic_id` has told it. by_id: the mark asks for the topic of this id
+        alone, and the controller drops it where another topic has the name when it looks. Else for whichever topic has
+        the name then.
 
         A mark that is there already:
         - by name. It stays: it was asked for the topic of this name, whichever that is, and so for ours as well while
           ours has the name. To write our id over it would take back what somebody else asked for.
-        - of the same id. It stays.
-        - of another id, and this request is by name: that mark may be one that is going to be dropped, so it becomes
-          one by name.
-        - of another id, and this request is by id: of two ids one at most is the topic's. Where it is ours, that mark
-          is a late one, to be dropped, and ours takes its place; else ours is the late one, and nothing is written.
-        A mark is replaced at the version that was read, and dropped by the controller in the same way, so neither takes
-        away a mark that it has not seen.
+        - of our topic's id. It stays, also where this request is by name: one by name that came after the end of our
+          topic would take the next one.
+        - of another id: of two ids one at most is the topic's. Where it is ours, that mark is a late one, to be
+          dropped, and this request's takes its place; else ours is gone, and nothing is written.
+        From the first mark that was there on, nothing is written where our topic has lost its name: its deletion is
+        over. A mark is replaced at the version that was read, and dropped by the controller in the same way. Of one
+        that was removed and made again in between, at the same version, neither can tell.
         """
-        path, data = paths.delete_topic(name), admin_codecs.encode_deletion(topic_id)
-        for _ in range(_TRIES):
+        path, data = paths.delete_topic(name), admin_codecs.encode_deletion(topic_id if by_id else None)
+        for attempt in range(_TRIES):
+            if attempt and self.topic_id(name) != topic_id:
+                return False
             try:
                 self._client.create(path, data)
                 return True
@@ -99,9 +102,7 @@ class ZkTopicStore:
             if node is None:
                 continue
             asked = admin_codecs.decode_deletion(node.data)
-            if asked is None or asked == topic_id:
-                return False
-            if topic_id is not None and self.topic_id(name) != topic_id:
+            if asked is None or asked == topic_id or self.topic_id(name) != topic_id:
                 return False
             try:
                 self._client.set(path, data, node.version)

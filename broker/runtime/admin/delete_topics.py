@@ -48,9 +48,10 @@ class DeletionStore(Protocol):
         """The id in `/brokers/topics/<name>`, "" where it has none; None where there is no such topic."""
         ...
 
-    def request_deletion(self, name: str, topic_id: str | None = None) -> bool:
-        """Mark the topic in `/admin/delete_topics`, for the controller to delete it: the one of this id alone, or
-        (None) whichever has the name then. False where a mark that stays says so already.
+    def request_deletion(self, name: str, topic_id: str, *, by_id: bool) -> bool:
+        """Mark the topic in `/admin/delete_topics`, for the controller to delete it: the one of this id alone (by_id),
+        or whichever has the name then. topic_id: of the topic that was found, "" where it has none. False where a mark
+        that stays says so already, or that topic is gone.
         """
         ...
 
@@ -215,7 +216,7 @@ class DeleteTopicsHandlers:
                     elif found is None:
                         refused[one] = _Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
                     else:
-                        self._store.request_deletion(name, one.topic_id if one.by_id else None)
+                        self._store.request_deletion(name, found, by_id=one.by_id)
                         marked[one] = (name, found)
                 except StoreUnavailable as unavailable:
                     _log.warning("topic %s: %s", name, unavailable)

@@ -66,7 +66,7 @@ def test_topic_and_mark_go_in_one_transaction_however_much_goes_before(
 ) -> None:
     topics = ZkTopicStore(client, 1)
     assert topics.create_topic(Topic("t", ID, {0: (1,)}), {})
-    assert topics.request_deletion("t", ID)
+    assert topics.request_deletion("t", ID, by_id=True)
     for path in (paths.topic_partitions("t"), *(f"/brokers/topics/t/{number}" for number in range(3))):
         client.create(path, b"")
     store = ZkControllerStore(client, lambda: 0)
@@ -92,8 +92,9 @@ def test_mark_says_by_what_the_topic_was_asked_for(client: ZkClient) -> None:
     for name, topic_id in (("named", None), ("t", ID), ("gone", ID), ("late", OTHER)):
         if name != "gone":
             assert topics.create_topic(Topic(name, ID, {0: (1,)}), {})
-        assert topics.request_deletion(name, topic_id)
-        assert not topics.request_deletion(name, topic_id), "it is asked for already"
+        by_id = topic_id is not None
+        assert topics.request_deletion(name, topic_id or ID, by_id=by_id)
+        assert not topics.request_deletion(name, topic_id or ID, by_id=by_id), "it is asked for already"
     names = store.deletions(None)
     assert names == {"named", "t", "gone", "late"}
     assert store.asked_ids(names) == {"t": (ID, ID), "gone": (ID, None), "late": (OTHER, ID)}
@@ -108,7 +109,7 @@ def test_mark_says_by_what_the_topic_was_asked_for(client: ZkClient) -> None:
     [
         (None, ID, None),  # by name, and so for ours as well
         (OTHER, None, None),  # it may be a late one, and this one means any
-        (ID, None, None),
+        (ID, None, ID),  # ours, and one by name may come after its end
         (OTHER, ID, ID),  # late: the topic has our id
         (ID, OTHER, ID),  # ours is late
     ],
@@ -118,8 +119,8 @@ def test_mark_that_is_there_already_is_replaced_where_it_says_less(
 ) -> None:
     topics, store = ZkTopicStore(client, 1), ZkControllerStore(client, lambda: 0)
     assert topics.create_topic(Topic("t", ID, {0: (1,)}), {})
-    assert topics.request_deletion("t", there)
-    topics.request_deletion("t", asked)
+    assert topics.request_deletion("t", there or ID, by_id=there is not None)
+    topics.request_deletion("t", asked or ID, by_id=asked is not None)
     assert store.asked_ids({"t"}) == ({} if left is None else {"t": (left, ID)})
 
 
@@ -128,9 +129,9 @@ def test_mark_that_was_replaced_after_it_was_read_is_not_dropped(client: ZkClien
     term = store.elect(1)
     assert term is not None
     assert topics.create_topic(Topic("t", ID, {0: (1,)}), {})
-    assert topics.request_deletion("t", OTHER)
+    assert topics.request_deletion("t", OTHER, by_id=True)
     store.asked_ids({"t"})
-    assert topics.request_deletion("t", ID)
+    assert topics.request_deletion("t", ID, by_id=True)
     assert not store.drop_deletion(term, "t")
     assert store.asked_ids({"t"}) == {"t": (ID, ID)}
     assert store.drop_deletion(term, "t")

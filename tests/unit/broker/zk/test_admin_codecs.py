@@ -43,8 +43,7 @@ def test_mark_that_names_no_id_asks_by_name(data: bytes) -> None:
 @pytest.mark.parametrize("written", ["", "x", 5, ["B" * 22], {}])
 def test_mark_with_an_id_that_makes_no_sense_asks_for_no_topic_instead_of_any(written: object) -> None:
     found = admin_codecs.decode_deletion(json.dumps({"version": 1, "topic_id": written}).encode())
-    assert found is not None
-    assert found != "B" * 21 + "A"
+    assert found not in (None, "", "B" * 21 + "A"), "a topic without an id has an empty one"
 
 
 @pytest.mark.parametrize("replicas", [None, 1, "12", [None], ["one"], [True], [1.5], [float("inf")], [2**31], [[1]]])

@@ -26,6 +26,8 @@ class World:
         self.topics = dict(topics)
         self.known: dict[str, str] | None = {topic_id: name for name, topic_id in topics.items()}
         self.marks: list[tuple[str, str | None]] = []
+        self.found: list[str] = []
+        """Of these marks, the ids that the topics had before."""
         self.active = True
         self.before_a_mark: Callable[[], None] = lambda: None
         self.loop = FakeLoop()
@@ -37,9 +39,10 @@ class World:
     def topic_id(self, name: str) -> str | None:
         return self.topics.get(name)
 
-    def request_deletion(self, name: str, topic_id: str | None = None) -> bool:
+    def request_deletion(self, name: str, topic_id: str, *, by_id: bool) -> bool:
+        self.found.append(topic_id)
         self.before_a_mark()
-        self.marks.append((name, topic_id))
+        self.marks.append((name, topic_id if by_id else None))
         return True
 
     def names_of(
@@ -105,6 +108,7 @@ def test_every_version_deletes_by_name_whichever_topic_has_it() -> None:
         slot = world.delete("t", "u", version=version)
         assert not slot.done
         assert world.marks == [("t", None)]
+        assert world.found == [A], "a mark that is there already may be of another"
         world.handlers.on_deleted("t", A)
         assert said(slot, version) == [("t", "", NONE, None), ("u", "", UNKNOWN_NAME, None)]
 
