@@ -225,17 +225,19 @@ class ZkControllerStore(ZkPartitionStates):
         """Topics marked in `/admin/delete_topics`."""
         return frozenset(self._client.children(paths.DELETE_TOPICS, watch) or [])
 
-    def asked_ids(self, names: AbstractSet[str]) -> dict[str, tuple[str, str | None]]:
-        """Those of these marks that ask by id: name → (that id, the id in the znode of the topic of this name)."""
+    def asked_ids(self, names: AbstractSet[str]) -> dict[str, tuple[str | None, str | None]]:
+        """Those of these marks that are there: name → (the id that is asked for, the id in the znode of the topic).
+
+        The first is None where the mark asks by name, the second where there is no topic of this name.
+        """
         marks = self._client.get_many([paths.delete_topic(name) for name in sorted(names)])
         self._marks = {}
-        asked: dict[str, str] = {}
+        asked: dict[str, str | None] = {}
         for name in names:
             node = marks[paths.delete_topic(name)]
             if node is not None:
                 self._marks[name] = node.version
-                if (topic_id := admin_codecs.decode_deletion(node.data)) is not None:
-                    asked[name] = topic_id
+                asked[name] = admin_codecs.decode_deletion(node.data)
         topics = self._client.get_many([paths.topic(name) for name in sorted(asked)])
         return {
             name: (topic_id, None if node is None else topic_codecs.topic_id_in(name, node.data))
@@ -307,8 +309,14 @@ class ZkControllerStore(ZkPartitionStates):
         return [*reversed(strangers), *doomed]
 
     def drop_deletion(self, term: Term, topic: str) -> bool:
-        """Remove the mark of a topic that is not to be deleted; False where it was replaced after `asked_ids`."""
-        refused = self._write(term, [Delete(paths.delete_topic(topic), self._marks.pop(topic, -1))])
+        """Remove the mark of a topic that is not to be deleted, at the version that `asked_ids` has read.
+
+        False where it was replaced since then, or was not read: it is not known what such a mark asks for.
+        """
+        version = self._marks.pop(topic, None)
+        if version is None:
+            return False
+        refused = self._write(term, [Delete(paths.delete_topic(topic), version)])
         return refused is None or refused.reason != "bad-version"
 
     # Failed files

@@ -158,10 +158,10 @@ class MemoryStore:
     def deletions(self, watch: Watch | None) -> AbstractSet[str]:
         return frozenset(self.data.deletions)
 
-    def asked_ids(self, names: AbstractSet[str]) -> Mapping[str, tuple[str, str | None]]:
-        self._marks = {name: self.data.deletion_ids.get(name) for name in names}
+    def asked_ids(self, names: AbstractSet[str]) -> Mapping[str, tuple[str | None, str | None]]:
+        self._marks = {name: self.data.deletion_ids.get(name) for name in names & self.data.deletions}
         topics = {name: topic.topic_id for name, (topic, _) in self.data.topics.items()}
-        return {name: (asked, topics.get(name)) for name, asked in self._marks.items() if asked is not None}
+        return {name: (asked, topics.get(name)) for name, asked in self._marks.items()}
 
     # Writes
 
@@ -225,7 +225,7 @@ class MemoryStore:
         self._write(term, apply)
 
     def drop_deletion(self, term: Term, topic: str) -> bool:
-        held = self._marks.get(topic) == self.data.deletion_ids.get(topic)
+        held = topic in self._marks and self._marks[topic] == self.data.deletion_ids.get(topic)
 
         def apply() -> None:
             if held:

@@ -128,9 +128,9 @@ class ControllerStore(AssignmentStore, Protocol):
         """Topics that someone asked to delete."""
         ...
 
-    def asked_ids(self, names: AbstractSet[str]) -> Mapping[str, tuple[str, str | None]]:
-        """Of these requests to delete the ones that ask for a topic by its id: name → (that id, the id that the topic
-        of this name has in ZooKeeper; None where there is none).
+    def asked_ids(self, names: AbstractSet[str]) -> Mapping[str, tuple[str | None, str | None]]:
+        """Of these requests to delete the ones that there still are: name → (the id that is asked for, None where it is
+        asked by name; the id that the topic of this name has in ZooKeeper, None where there is none).
         """
         ...
 
@@ -141,7 +141,7 @@ class ControllerStore(AssignmentStore, Protocol):
         ...
 
     def drop_deletion(self, term: Term, topic: str) -> bool:
-        """Forget a request to delete; False where another has taken its place since `asked_ids` read it."""
+        """Forget a request to delete; False where `asked_ids` has not read it, or another has taken its place since."""
         ...
 
 

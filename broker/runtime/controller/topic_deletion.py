@@ -7,7 +7,8 @@ free, requests for it by that name (elections, reassignments) are withdrawn.
 A deletion is asked for by a mark of the topic's name. Where it was asked for by the topic's id (KIP-516), which Kafka's
 controllers look up before the mark and forget then, the mark carries that id, and it takes no other topic: a mark whose
 id is not that of the topic's znode when the deletion begins is dropped. From there on the name is this topic's until
-the controller itself removes the znode, and the mark with it. Belongs to the controller's thread.
+the controller itself removes the znode, and the mark with it. A deletion is over when the topic of its id is gone:
+where ZooKeeper refuses its end, all is read and begun anew. Belongs to the controller's thread.
 Source: kafka.controller.TopicDeletionManager.
 """
 
@@ -44,24 +45,24 @@ class TopicDeletion:
         self._open: dict[str, _Deletion] = {}
 
     def sift(self, requested: AbstractSet[str], anew: bool = False) -> tuple[AbstractSet[str], bool]:
-        """Of these the ones to carry out, without those that ask by id for another topic than the one of this name.
+        """Of these the ones to carry out: without those that were taken back, and without those that ask by id for
+        another topic than the one of this name, whose marks are dropped.
 
-        The marks of those are dropped. And whether this term has another topic of such a name than ZooKeeper, and the
-        one in ZooKeeper is asked for: it can be deleted when everything was read again, and is left out here. anew: as
-        in `load`.
+        And whether this term has another topic of such a name than ZooKeeper: whatever is asked for, by id or by name,
+        can be done when everything was read again, and is left out here. Brokers would delete the logs of the topic
+        that the term knows, and ZooKeeper the znodes of the other. anew: as in `load`.
         """
         state = self._writer.state
         begin = requested if anew else requested - self._open.keys()
-        others: set[str] = set()
+        marks = self._writer.store.asked_ids(begin)
+        others = set(begin - marks.keys())
         outdated = False
-        for topic, (asked, found) in self._writer.store.asked_ids(begin).items():
+        for topic, (asked, found) in marks.items():
             known = state.topics.get(topic)
-            if asked == found:
-                if known is None or known.topic_id == asked:
-                    continue
+            if found is not None and known is not None and found != known.topic_id:
                 outdated = True
-            elif found is None and known is None:
-                continue  # The end of it is left to do, as after a deletion by name.
+            elif asked is None or asked == found or (found is None and known is None):
+                continue  # Without a topic the end of it is left to do.
             else:
                 _log.warning("topic %s is not deleted: id %s was asked for, and it has %s", topic, asked, found)
                 self._drop(topic)

@@ -188,6 +188,7 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
         "kept reassignments": lambda: store.keep_reassignments(old, {there: (2, 1)}),
         "topic id": lambda: store.assign_topic_id(old, "without-id", "A" * 22),
     }
+    store.asked_ids({"t"})
     before = tree(cluster.client, "/")
     for what, write in writes.items():
         with pytest.raises(ControllerMoved):

@@ -97,7 +97,12 @@ def test_mark_says_by_what_the_topic_was_asked_for(client: ZkClient) -> None:
         assert not topics.request_deletion(name, topic_id or ID, by_id=by_id), "it is asked for already"
     names = store.deletions(None)
     assert names == {"named", "t", "gone", "late"}
-    assert store.asked_ids(names) == {"t": (ID, ID), "gone": (ID, None), "late": (OTHER, ID)}
+    assert store.asked_ids(names | {"unasked"}) == {
+        "named": (None, ID),
+        "t": (ID, ID),
+        "gone": (ID, None),
+        "late": (OTHER, ID),
+    }
     node = client.get(paths.delete_topic("named"))
     assert node is not None
     assert node.data == b"", "as Kafka's brokers write it"
@@ -121,7 +126,7 @@ def test_mark_that_is_there_already_is_replaced_where_it_says_less(
     assert topics.create_topic(Topic("t", ID, {0: (1,)}), {})
     assert topics.request_deletion("t", there or ID, by_id=there is not None)
     topics.request_deletion("t", asked or ID, by_id=asked is not None)
-    assert store.asked_ids({"t"}) == ({} if left is None else {"t": (left, ID)})
+    assert store.asked_ids({"t"}) == {"t": (left, ID)}
 
 
 def test_mark_that_was_replaced_after_it_was_read_is_not_dropped(client: ZkClient) -> None:
@@ -136,4 +141,5 @@ def test_mark_that_was_replaced_after_it_was_read_is_not_dropped(client: ZkClien
     assert store.asked_ids({"t"}) == {"t": (ID, ID)}
     assert store.drop_deletion(term, "t")
     assert store.deletions(None) == set()
-    assert store.drop_deletion(term, "t"), "nothing is there to be looked at"
+    assert not store.drop_deletion(term, "t"), "what was not read is looked at first"
+    assert store.asked_ids({"t"}) == {}

@@ -39,8 +39,11 @@ class World:
     def put_mark(self, topic_id: str | None) -> None:
         self.znodes.put(MARK, admin_codecs.encode_deletion(topic_id))
 
-    def ends_and_is_made_anew(self) -> None:
+    def mark_goes(self) -> None:
         self.znodes.nodes.pop(MARK, None)
+
+    def ends_and_is_made_anew(self) -> None:
+        self.mark_goes()
         self.put_topic(OTHER)
 
     @property
@@ -87,7 +90,7 @@ def test_late_mark_that_is_dropped_or_replaced_meanwhile_is_followed_by_ours(by_
     expected = ID if by_id else None
     world = World()
     world.put_mark(OTHER)
-    world.steps[SetData] = lambda: world.znodes.nodes.pop(MARK, None) and None
+    world.steps[SetData] = world.mark_goes
     assert world.store.request_deletion("t", ID, by_id=by_id)
     assert world.mark == expected
     world.znodes.put(MARK, admin_codecs.encode_deletion(OTHER))

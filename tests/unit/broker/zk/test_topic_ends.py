@@ -164,3 +164,16 @@ def test_rest_of_a_topic_that_is_gone_goes() -> None:
 def test_controller_whose_term_is_over_hears_of_that() -> None:
     with pytest.raises(ControllerMoved):
         finish(marked(), term=Term(1, 7))
+
+
+def test_mark_is_dropped_at_the_version_that_was_read_and_not_unseen() -> None:
+    znodes = marked()
+    store = ZkControllerStore(znodes.client, lambda: 0)
+    assert not store.drop_deletion(TERM, "t"), "it is to be looked at"
+    assert store.asked_ids({"t", "u"}) == {"t": (None, ID)}
+    znodes.put(paths.delete_topic("t"), b"", version=1)
+    assert not store.drop_deletion(TERM, "t")
+    assert paths.delete_topic("t") in znodes.nodes
+    store.asked_ids({"t"})
+    assert store.drop_deletion(TERM, "t")
+    assert paths.delete_topic("t") not in znodes.nodes

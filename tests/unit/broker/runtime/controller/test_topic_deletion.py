@@ -8,10 +8,13 @@ import pytest
 
 from broker.core.controller.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable, Topic
 from broker.core.controller.stored import StoredState, Term
+from broker.runtime.controller.request_batch import STOP_REPLICA_VERSION
+from broker.wire.api import ApiKey
+from broker.wire.messages.stop_replica import StopReplicaRequest
 from tests.support.reassigned_cluster import PARTITION, TOPIC_ID, ReassignedCluster
 from tests.support.stored_partition import cluster
 
-OTHER_ID = "B" * 22
+OTHER_ID = "B" * 21 + "A"
 
 
 @pytest.mark.guarantee("controller-writes")
@@ -67,6 +70,17 @@ def deleted_everywhere(world: ReassignedCluster) -> None:
         world.term.replicas_deleted(id_, [PARTITION])
 
 
+def ids_of_deletions(world: ReassignedCluster) -> set[str]:
+    """Of the topics whose logs the brokers are told to delete."""
+    requests = [request for node in world.nodes.values() for request in node.queue]
+    return {
+        topic.topic_id
+        for request in requests
+        if request.api_key == ApiKey.STOP_REPLICA
+        for topic in StopReplicaRequest.decode(STOP_REPLICA_VERSION, request.body).topic_states
+    }
+
+
 def make_anew(world: ReassignedCluster) -> Topic:
     """In the same place, under another id, as the term does not know it."""
     topic = Topic("t", OTHER_ID, {0: (1, 2, 3)})
@@ -120,16 +134,59 @@ def test_late_mark_takes_no_topic_that_was_made_anew_though_the_term_knows_the_o
 
 
 @pytest.mark.guarantee("controller-writes")
-def test_topic_that_the_term_knows_under_another_id_is_deleted_after_all_was_read_again() -> None:
+@pytest.mark.parametrize("asked", [None, OTHER_ID], ids=["by name", "by id"])
+def test_topic_that_the_term_knows_under_another_id_is_deleted_after_all_was_read_again(asked: str | None) -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
     world.term.load()
     make_anew(world)
     world.data.states[PARTITION] = StoredState(LeaderAndIsr(1, 0, (1, 2, 3), 1, 0), world.data.next_transaction())
-    mark(world, OTHER_ID)
+    mark(world, asked)
     world.term.deletions_changed()
     assert world.term.state.topics["t"].topic_id == OTHER_ID
+    assert ids_of_deletions(world) == {OTHER_ID}, "the other topic's logs are not these"
     deleted_everywhere(world)
     assert world.term.finish_deletions() == {"t": OTHER_ID}
+
+
+@pytest.mark.guarantee("controller-writes")
+def test_topic_made_anew_and_marked_by_name_between_a_lost_end_and_the_reload_is_deleted_with_its_logs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    mark(world, None)
+    world.term.deletions_changed()
+    deleted_everywhere(world)
+    finish: Callable[[Term, str, str], None] = world.store.finish_deletion
+
+    def lost(term: Term, topic: str, topic_id: str) -> None:
+        finish(term, topic, topic_id)
+        raise StoreUnavailable("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "finish_deletion", lost)
+        with pytest.raises(StoreUnavailable):
+            world.term.finish_deletions()
+    for node in world.nodes.values():
+        node.queue.clear()
+    make_anew(world)
+    mark(world, None)
+    world.term.deletions_changed()
+    assert ids_of_deletions(world) == {OTHER_ID}
+    deleted_everywhere(world)
+    assert world.term.finish_deletions() == {"t": OTHER_ID}
+    assert world.data.topics == {}
+
+
+@pytest.mark.guarantee("controller-writes")
+def test_mark_that_is_taken_back_before_it_is_read_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    monkeypatch.setattr(world.store, "deletions", lambda watch: {"t"})
+    world.term.deletions_changed()
+    world.term.load()
+    assert ids_of_deletions(world) == set()
+    assert world.term.state.deleting == set()
 
 
 @pytest.mark.guarantee("controller-writes")
