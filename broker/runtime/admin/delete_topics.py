@@ -11,7 +11,9 @@ of the topic of that id. By name it waits for the end of the topic that had the 
 As in Kafka: the id in a response is the one of the request, so a topic that was asked for by name has none there; a
 name and an id together refuse the whole request. Otherwise than in Kafka 3.9 with ZooKeeper, which then says
 TOPIC_AUTHORIZATION_FAILED: neither of both is INVALID_REQUEST, as with KRaft. And a topic that is asked for twice in
-the same way has one result. Source: KafkaApis.handleDeleteTopicsRequest, DeleteTopicsRequest.getErrorResponse.
+the same way has one result. Where the controller knows an id and the topic is gone since, Kafka says
+UNKNOWN_TOPIC_OR_PARTITION with the name (its metadata cache has it no more); here it is UNKNOWN_TOPIC_ID without one,
+as of an id that nobody has. Source: KafkaApis.handleDeleteTopicsRequest, DeleteTopicsRequest.getErrorResponse.
 """
 
 from __future__ import annotations
@@ -188,8 +190,8 @@ class DeleteTopicsHandlers:
             results.update({one: _Result(ErrorCode.REQUEST_TIMED_OUT, wanted[one]) for one in wait.missing()})
             reply()
 
-        def requested(refused: Mapping[_Asked, _Result], marked: Mapping[_Asked, tuple[str, str]]) -> None:
-            results.update(refused)
+        def requested(settled: Mapping[_Asked, _Result], marked: Mapping[_Asked, tuple[str, str]]) -> None:
+            results.update(settled)
             wait.begin(marked)
             self._waits.until(lambda: wait.done, timeout_ms, reply, timed_out)
 
@@ -203,28 +205,36 @@ class DeleteTopicsHandlers:
         wanted: Mapping[_Asked, str],
         then: Callable[[Mapping[_Asked, _Result], Mapping[_Asked, tuple[str, str]]], None],
     ) -> None:
-        """Mark these on the worker; then(refused, (name, id) of what was marked) on the loop."""
+        """Mark these on the worker; then(results of what is not waited for, (name, id) of what was marked) on the loop.
+
+        A topic without an id is looked at once more after its mark is made. The controller may have given it one
+        meanwhile, and its end is told with that; or it is gone already.
+        """
 
         def task() -> None:
-            refused: dict[_Asked, _Result] = {}
+            settled: dict[_Asked, _Result] = {}
             marked: dict[_Asked, tuple[str, str]] = {}
             for one, name in wanted.items():
                 try:
                     found = None if topic_names.refusal(name) is not None else self._store.topic_id(name)
                     if one.by_id and found != one.topic_id:
-                        refused[one] = _Result(ErrorCode.UNKNOWN_TOPIC_ID, None)
+                        settled[one] = _Result(ErrorCode.UNKNOWN_TOPIC_ID, None)
                     elif found is None:
-                        refused[one] = _Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+                        settled[one] = _Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
                     else:
                         self._store.request_deletion(name, found, by_id=one.by_id)
-                        marked[one] = (name, found)
+                        after = found or self._store.topic_id(name)
+                        if after is None:
+                            settled[one] = _Result(ErrorCode.NONE, name)
+                        else:
+                            marked[one] = (name, after)
                 except StoreUnavailable as unavailable:
                     _log.warning("topic %s: %s", name, unavailable)
-                    refused[one] = _Result(ErrorCode.REQUEST_TIMED_OUT, name)
+                    settled[one] = _Result(ErrorCode.REQUEST_TIMED_OUT, name)
                 except Exception:
                     _log.exception("topic %s cannot be deleted", name)
-                    refused[one] = _Result(ErrorCode.UNKNOWN_SERVER_ERROR, name)
-            self._loop.call_soon_threadsafe(lambda: then(refused, marked))
+                    settled[one] = _Result(ErrorCode.UNKNOWN_SERVER_ERROR, name)
+            self._loop.call_soon_threadsafe(lambda: then(settled, marked))
 
         self._worker.submit("deleting topics", task)
 

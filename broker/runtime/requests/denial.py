@@ -131,7 +131,12 @@ def _create_topics(version: int, body: Body) -> Message:
 
 
 def _delete_topics(version: int, body: Body) -> Message:
-    """A topic that is asked for by its id gets no name: whoever may not ask for it is not told it."""
+    """A topic that is asked for by its id gets no name: whoever may not ask for it is not told it.
+
+    Otherwise than in Kafka, which says UNKNOWN_TOPIC_ID of an id that nobody has, also to who may do nothing, and
+    refuses the whole first where it is no controller, deletes nothing, or finds names and ids together: here all is
+    refused alike, and nobody learns which ids there are.
+    """
     decoded = dt.DeleteTopicsRequest.decode(version, body)
     topics = [(t.name, t.topic_id) for t in decoded.topics] or [(name, "") for name in decoded.topic_names]
     return dt.DeleteTopicsResponse(responses=[dt.DeletableTopicResult(name, id_, _TOPIC) for name, id_ in topics])

@@ -222,6 +222,31 @@ def test_topic_without_an_id_ends_with_the_next_end_of_its_name() -> None:
     assert errors(slot) == [NONE]
 
 
+def test_topic_that_gets_its_id_and_ends_while_it_is_marked_is_told_as_deleted() -> None:
+    world = World({"t": ""})
+
+    def given_an_id_and_deleted() -> None:
+        del world.topics["t"]
+        world.handlers.on_deleted("t", A)
+
+    world.before_a_mark = given_an_id_and_deleted
+    assert errors(world.delete("t")) == [NONE]
+
+
+def test_topic_that_gets_its_id_while_it_is_marked_ends_with_that_alone() -> None:
+    world = World({"t": ""})
+
+    def given_an_id() -> None:
+        world.topics["t"] = B
+
+    world.before_a_mark = given_an_id
+    slot = world.delete("t")
+    world.handlers.on_deleted("t", A)  # of the topic before, told late
+    assert not slot.done, "the t of now is still there"
+    world.handlers.on_deleted("t", B)
+    assert errors(slot) == [NONE]
+
+
 def test_deletion_of_a_topic_made_anew_is_not_completed_by_the_one_before() -> None:
     world = World({"t": A, "u": B, "v": C})
 
