@@ -160,8 +160,13 @@ class MemoryStore:
 
     def asked_ids(self, names: AbstractSet[str]) -> Mapping[str, tuple[str | None, str | None]]:
         self._marks = {name: self.data.deletion_ids.get(name) for name in names & self.data.deletions}
-        topics = {name: topic.topic_id for name, (topic, _) in self.data.topics.items()}
-        return {name: (asked, topics.get(name)) for name, asked in self._marks.items()}
+        return {name: (asked, self._topic_id(name)) for name, asked in self._marks.items()}
+
+    def _topic_id(self, name: str) -> str | None:
+        """ "" where it cannot be read; None where there is no such topic."""
+        if name not in self.data.topics:
+            return None
+        return "" if name in self.data.garbled_topics else self.data.topics[name][0].topic_id
 
     # Writes
 
@@ -212,7 +217,7 @@ class MemoryStore:
         self.data.states[write.topic_partition] = StoredState(self._next(write), self.data.next_transaction())
 
     def finish_deletion(self, term: Term, topic: str, topic_id: str) -> None:
-        if topic in self.data.topics and self.data.topics[topic][0].topic_id != topic_id:
+        if self._topic_id(topic) not in (None, topic_id):
             raise StoreUnavailable("another topic has the name")
 
         def apply() -> None:

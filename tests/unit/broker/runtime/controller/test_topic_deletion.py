@@ -274,3 +274,28 @@ def test_end_that_was_refused_is_begun_anew_when_all_was_read_again(monkeypatch:
     deleted_everywhere(world)
     assert world.term.finish_deletions() == {"t": TOPIC_ID}
     assert world.data.topics == {}
+
+
+@pytest.mark.guarantee("controller-writes")
+@pytest.mark.parametrize("asked", [None, TOPIC_ID], ids=["by name", "by id"])
+def test_topic_that_cannot_be_read_any_more_is_not_told_as_deleted_and_can_be_asked_for_again(
+    asked: str | None,
+) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    mark(world, asked)
+    world.term.deletions_changed()
+    deleted_everywhere(world)
+    world.data.garbled_topics.add("t")
+    with pytest.raises(StoreUnavailable):
+        world.term.finish_deletions()
+    world.term.load()
+    assert world.data.deletions == set(), "nothing is tried again and again"
+    assert world.term.finish_deletions() == {}
+    world.data.garbled_topics.clear()
+    world.term.topics_changed()
+    mark(world, asked)
+    world.term.deletions_changed()
+    deleted_everywhere(world)
+    assert world.term.finish_deletions() == {"t": TOPIC_ID}
+    assert world.data.topics == {}
