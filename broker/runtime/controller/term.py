@@ -259,10 +259,7 @@ class ControllerTerm:
 
     def finish_deletions(self) -> dict[str, str]:
         """Topics whose last replica is gone are removed; returns their ids by name."""
-        finished = self._deletion.finish()
-        for topic in finished:
-            self._writer.forget_topic(topic)
-        return finished
+        return self._deletion.finish()
 
     def log_dirs_changed(self) -> None:
         """Learn which replicas are on failed files of these brokers: their responses to LeaderAndIsr say it by

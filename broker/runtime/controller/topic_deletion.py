@@ -43,6 +43,8 @@ class TopicDeletion:
         self._writer = writer
         self.enabled = enabled
         self._open: dict[str, _Deletion] = {}
+        self._ended: dict[str, str] = {}
+        """Ids by name of topics that are gone and of which `finish` has not told yet; outlives a reload."""
 
     def sift(self, requested: AbstractSet[str], anew: bool = False) -> tuple[AbstractSet[str], bool]:
         """Of these the ones to carry out: without those that were taken back, and without those that ask by id for
@@ -121,9 +123,10 @@ class TopicDeletion:
                 deletion.replicas.discard((topic_partition, broker))
 
     def finish(self) -> dict[str, str]:
-        """Remove the znodes of the topics that have no replica left; returns these topics' ids by name.
+        """Remove the znodes of the topics that have no replica left, and forget them; returns their ids by name.
 
-        Raises StoreUnavailable where one may still be there: it is begun anew when all was read again.
+        Raises StoreUnavailable where one may still be there: it is begun anew when all was read again. Those that ended
+        before it are told by the next call.
         """
         finished = {topic: deletion.topic_id for topic, deletion in self._open.items() if not deletion.replicas}
         # Here too, though they were withdrawn when the deletion began: a tool may have written a request since that was
@@ -133,8 +136,11 @@ class TopicDeletion:
             # First: where ZooKeeper's response is lost, the next topic of this name may be there before all is read.
             del self._open[topic]
             self._writer.store.finish_deletion(self._writer.term, topic, topic_id)
+            self._writer.forget_topic(topic)
+            self._ended[topic] = topic_id
             _log.info("topic %s is deleted", topic)
-        return finished
+        ended, self._ended = self._ended, {}
+        return ended
 
     def _withdraw_requests(self, topics: AbstractSet[str]) -> None:
         if topics:

@@ -8,6 +8,7 @@ import pytest
 
 from broker.core.controller.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable, Topic
 from broker.core.controller.stored import StoredState, Term
+from broker.model.ids import TopicPartition
 from broker.runtime.controller.request_batch import STOP_REPLICA_VERSION
 from broker.wire.api import ApiKey
 from broker.wire.messages.stop_replica import StopReplicaRequest
@@ -299,3 +300,30 @@ def test_topic_that_cannot_be_read_any_more_is_not_told_as_deleted_and_can_be_as
     deleted_everywhere(world)
     assert world.term.finish_deletions() == {"t": TOPIC_ID}
     assert world.data.topics == {}
+
+
+@pytest.mark.guarantee("controller-writes")
+def test_topic_that_ended_before_another_ones_end_was_refused_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.data.topics["u"] = (Topic("u", OTHER_ID, {0: (1,)}), 0)
+    world.data.deletions |= {"t", "u"}
+    world.term.load()
+    deleted_everywhere(world)
+    world.term.replicas_deleted(1, [TopicPartition("u", 0)])
+    finish: Callable[[Term, str, str], None] = world.store.finish_deletion
+
+    def refused(term: Term, topic: str, topic_id: str) -> None:
+        if topic == "u":
+            raise StoreUnavailable("refused")
+        finish(term, topic, topic_id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "finish_deletion", refused)
+        with pytest.raises(StoreUnavailable):
+            world.term.finish_deletions()
+    assert world.term.state.topics.keys() == {"u"}
+    world.term.load()
+    assert world.term.finish_deletions() == {"t": TOPIC_ID}
+    world.term.replicas_deleted(1, [TopicPartition("u", 0)])
+    assert world.term.finish_deletions() == {"u": OTHER_ID}
+    assert world.term.finish_deletions() == {}
