@@ -63,11 +63,13 @@ class RunFiles:
 
     def replica(self, node: str, p: str) -> ReplicaFiles | None:
         """A node's replica of p, None where it has none."""
-        return next((ReplicaFiles(self, d, p) for d, names in self._log_dirs(node) if p in names), None)
+        folder, topic_id = _folder(p)
+        found = (ReplicaFiles(self, d, folder) for d, names in self._log_dirs(node) if folder in names)
+        return next((one for one in found if not topic_id or one.topic_id() == topic_id), None)
 
     def is_deleted(self, node: str, p: str) -> bool:
         """Whether a node has a folder of p that only waited for its deletion."""
-        deleted = re.compile(re.escape(p) + r"\.[0-9a-f]+-delete")
+        deleted = re.compile(re.escape(_folder(p)[0]) + r"\.[0-9a-f]+-delete")
         return any(deleted.fullmatch(name) for _, names in self._log_dirs(node) for name in names)
 
     def partitions(self, node: str) -> set[str]:
@@ -111,6 +113,13 @@ class RunFiles:
                     yield line
 
 
+def _folder(p: str) -> tuple[str, str]:
+    """What the folder of a partition is called, and the topic id that p names; empty where it names none."""
+    topic, _, number = p.rpartition("-")
+    name, _, topic_id = topic.partition("~")
+    return f"{name}-{number}", topic_id
+
+
 def _zookeeper(node: str) -> tuple[str, ...]:
     return "evidence", node, "zookeeper", "version-2"
 
@@ -122,6 +131,15 @@ class ReplicaFiles:
     files: RunFiles
     log_dir: tuple[str, ...]
     p: str
+
+    def topic_id(self) -> str:
+        """By its partition.metadata; empty where that says none."""
+        try:
+            text = self._content((*self.log_dir, self.p, "partition.metadata")).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        named = dict(line.partition(":")[::2] for line in text.splitlines())
+        return named.get("topic_id", "").strip()
 
     def segments(self) -> list[str]:
         """Names of its log files, by their offsets. Raises OSError."""

@@ -7,6 +7,7 @@ not record is said (`missing`), never taken for what did not happen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -99,6 +100,8 @@ def life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: Ma
 
 def _life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: Mapping[str, str]) -> Life:
     topic, number = _place(p, offset)
+    if topic in (run.get("remade_topics") or ()):
+        raise NoSuchPlace(f"{p!r}: this topic was made anew in the run: name one of its lives, {_lives(files, topic)}")
     nodes = broker_names(run)
     holdings, said = _left(files, nodes, p, offset)
     known = {one.value for one in holdings if one.value is not None}
@@ -139,6 +142,15 @@ def _life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: M
         nothing = f"Nothing that was recorded stood at offset {offset} of {p}."
         return replace(made, missing=(nothing, *made.missing))
     return made
+
+
+def _lives(files: RunFiles, topic: str) -> str:
+    """How the lives of a topic are named, those that the history names."""
+    ids: dict[str, None] = {}
+    for line in files.history(re.compile(b'"topic_id"')):
+        if line.get("topic") == topic and line.get("topic_id"):
+            ids.setdefault(str(line["topic_id"]))
+    return listed([f"{topic}~{one}-N" for one in ids][:20]) or f"{topic}~ID-N"
 
 
 def _place(p: str, offset: int) -> tuple[str, int]:

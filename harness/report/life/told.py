@@ -71,6 +71,7 @@ def _pass(files: RunFiles, topic: str, number: int, offset: int, known: Abstract
     begun: dict[object, Line] = {}
     faults: dict[object, Line] = {}
     transactions: dict[object, list[Line]] = {}
+    name, _, topic_id = topic.partition("~")
     wanted = rb'"partition": ?%d\b|"kind": ?"nemesis"|"f": ?"(?:add_partitions|end_txn|evidence)"' % number
     for line in files.history(re.compile(wanted)):
         if line.get("kind") == "nemesis":
@@ -82,14 +83,19 @@ def _pass(files: RunFiles, topic: str, number: int, offset: int, known: Abstract
                 transactions[line.get("index")] = [line]
             elif line.get("invoke") in transactions:
                 transactions[line.get("invoke")].append(line)
-        elif line.get("topic") != topic or line.get("partition") != number:
+        elif line.get("topic") != name or line.get("partition") != number:
             continue
         elif line.get("type") == "invoke":
-            found.is_known = True
-            begun[line.get("index")] = line
+            # A send to a topic that is made anew may go to a later life than the one that it names.
+            if not topic_id or line.get("topic_id") == topic_id or line.get("f") == "send":
+                found.is_known = True
+                begun[line.get("index")] = line
         else:
             invocation = begun.pop(line.get("invoke"), None)
-            found.values |= _values_at(invocation or {}, line, offset)
+            if invocation is None and topic_id:
+                continue
+            if not topic_id or (invocation or {}).get("topic_id") == topic_id:
+                found.values |= _values_at(invocation or {}, line, offset)
             if invocation is None:
                 continue
             if _about(invocation, line, offset, found.values):

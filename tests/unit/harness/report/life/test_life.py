@@ -359,3 +359,29 @@ def test_version_stands_before_what_a_broker_told_of_it_and_nothing_is_told_twic
     assert not any("The committed ISR is" in text for text in said)
     alone = texts(told(clients, log, events, system=system))
     assert "The committed ISR is n1, n2 and n3 in epoch 1, says n1." in alone
+
+
+def test_life_of_a_record_is_of_one_life_of_a_topic_that_is_made_anew() -> None:
+    clients = (
+        Clients()
+        .send(1, 11, 0, topic="t", topic_id="A")
+        .poll(2, 0, 1, (0, 11), topic="t", topic_id="A", hw=1)
+        # Acknowledged to who knew the first life, and read in the second.
+        .send(3, 21, 0, topic="t", topic_id="A")
+        .poll(4, 0, 1, (0, 21), topic="t", topic_id="B", hw=1)
+    )
+    second = told(clients, offset=0, p="t~B-0")
+    assert second.values == (21,)
+    assert [step.kind for step in second.steps if step.kind in ("send", "read")] == ["send", "read"]
+    assert any("ZooKeeper had of t~B-0 is not told" in text for text in second.missing)
+    with pytest.raises(NoSuchPlace, match="name one of its lives, t~A-N and t~B-N"):
+        told(clients, offset=0, p="t-0", remade_topics=["t"])
+
+
+def test_files_are_of_the_life_that_their_metadata_name() -> None:
+    own = {path.replace("hw-0", "t-0"): data for path, data in replica("n1", sent(0, 0, 21)).items()}
+    named = {"evidence/n1/data/t-0/partition.metadata": b"version: 0\ntopic_id: B"}
+    clients = Clients().poll(4, 0, 1, (0, 21), topic="t", topic_id="B").poll(5, 0, 1, (0, 11), topic="t", topic_id="A")
+    there, other = told(clients, own, named, offset=0, p="t~B-0"), told(clients, own, named, offset=0, p="t~A-0")
+    assert [one.kind for one in there.holdings if one.node == "n1"] == ["record"]
+    assert [one.kind for one in other.holdings if one.node == "n1"] == ["missing"]
