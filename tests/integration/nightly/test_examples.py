@@ -116,3 +116,20 @@ def test_container_may_make_namespaces_and_keeps_its_nights() -> None:
 def test_image_holds_what_it_copies() -> None:
     copied = re.findall(r"^COPY (.*) \S+$", (EXAMPLES / "Dockerfile").read_text(), re.MULTILINE)
     assert all((ROOT / name).exists() for line in copied for name in line.split())
+
+
+def test_what_is_sent_to_the_engine_is_what_the_image_copies() -> None:
+    """A checkout holds virtual environments and nights of gigabytes, which an engine would be sent first."""
+    copied = re.findall(r"^COPY (.*) \S+$", (EXAMPLES / "Dockerfile").read_text(), re.MULTILINE)
+    rules = (ROOT / ".dockerignore").read_text().splitlines()
+    assert rules[1] == "*"
+    assert [rule[1:] for rule in rules if rule.startswith("!")] == " ".join(copied).split()
+
+
+def test_container_has_the_time_to_end_that_the_examples_of_other_keepers_give() -> None:
+    """`docker stop` kills after ten seconds: a run that takes its faults back on a busy machine needs them all."""
+    (run,) = re.findall(r"^#   docker (run .*)$", (EXAMPLES / "Dockerfile").read_text(), re.MULTILINE)
+    grace = int(re.findall(r"--stop-timeout (\d+)", run)[0])
+    spec = cron_job()["spec"]["jobTemplate"]["spec"]["template"]["spec"]  # type: ignore[index]
+    assert grace == spec["terminationGracePeriodSeconds"] == 300
+    assert service()["Service"]["TimeoutStopSec"] == "5min"
