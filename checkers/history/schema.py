@@ -19,8 +19,9 @@ def _struct(*fields: tuple[str, T.DataType]) -> T.StructType:
 _LONG, _INT, _TEXT, _BOOL = T.LongType(), T.IntegerType(), T.StringType(), T.BooleanType()
 
 OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
 """Where groups' offsets are, whatever the system."""
+TRANSACTIONS_TOPIC = "__transaction_state"
+"""Where the state of transactional ids is, whatever the system."""
 
 OFFSET = _struct(("p", _TEXT), ("offset", _LONG))
 """A committed or fetched offset of a partition, `topic-partition`; -1: there is none."""
