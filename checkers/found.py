@@ -57,7 +57,6 @@ def found(
     if has_znodes and spans and evidence.expiry is not None and evidence.expiry.requested:
         absent_ns = absences(evidence.znodes.registrations, evidence.events, evidence.info)
         spans = with_gone(spans, absent_ns, evidence.info.session_timeout_ms)
-    remade = any(wanted(spec, evidence.info) for spec in REMADE)
     settled = None if tables is None else _settled(history, evidence, tables)
     facts = build_facts(
         history if settled is None else settled.rest,
@@ -69,7 +68,7 @@ def found(
         lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
         start_written_ns=evidence.info.start_written_ns,
         settled=None if settled is None else settled.acked,
-        ended=ended_lives(history.coordination) if remade else None,
+        ended=ended_lives(history.coordination) if evidence.info.remade else None,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
     if evidence.info.imported:
@@ -84,7 +83,7 @@ def found(
         families |= compaction(facts, evidence.info.tombstones_ms)
     if any(wanted(spec, evidence.info) for spec in ADMIN):
         families |= administration(history, faults, one_server=len(evidence.info.zookeepers) == 1)
-    if remade:
+    if any(wanted(spec, evidence.info) for spec in REMADE):
         families |= remade_topics(history, faults, over_when_answered=evidence.info.system_kind == "highwater")
     if any(wanted(spec, evidence.info) for spec in FOLLOWERS):
         families |= of_followers(history, faults)
@@ -99,8 +98,8 @@ def found(
 
 def _settled(history: History, evidence: Evidence, tables: Place) -> Settled | None:
     """What of a history needs counting only; None where rules look at more of a record than that is known of."""
-    others = (*TRANSACTIONS, *APPLICATIONS, *COMPACTION, *LOOKUPS, *REMADE, *FOLLOWERS)
-    more = evidence.info.imported or any(wanted(spec, evidence.info) for spec in others)
+    others = (*TRANSACTIONS, *APPLICATIONS, *COMPACTION, *LOOKUPS, *FOLLOWERS)
+    more = evidence.info.imported or evidence.info.remade or any(wanted(spec, evidence.info) for spec in others)
     if more or evidence.unclean or evidence.expiry is not None:
         return None
     return settled_of(history, tables)
