@@ -125,7 +125,10 @@ class Exported:
         self._lines = lines
         self._end_ns = max((int(line["time_ns"]) for line in lines), default=0)
         self._left_out: Counter[str] = Counter()
-        client = [line for line in lines if line.get("kind") == "client"]
+        every = [line for line in lines if line.get("kind") == "client"]
+        self._remade = {str(line["topic"]) for line in every if line.get("topic_id") and line.get("topic")}
+        client = [line for line in every if line.get("topic") not in self._remade]
+        self._of_remade = len(every) - len(client)
         places = sorted(
             {(str(line["topic"]), int(line["partition"])) for line in client if line.get("partition") is not None}
         )
@@ -147,6 +150,11 @@ class Exported:
         notes = []
         if self._acks_one:
             notes.append(f"{self._acks_one:,} sends with acks=1: Jepsen takes them for ones that may not be lost")
+        if self._remade:
+            notes.append(
+                f"{self._of_remade:,} lines on topics that are made anew left out, for Jepsen knows a log by its name: "
+                f"{', '.join(sorted(self._remade))}"
+            )
         if not self._one_topic:
             named = ", ".join(f"{key} is {topic}-{number}" for (topic, number), key in self._keys.items())
             notes.append(f"keys: {named}")
