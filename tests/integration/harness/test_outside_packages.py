@@ -137,7 +137,10 @@ def test_name_that_no_package_adds_is_refused_with_the_names_that_there_are(inst
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("lost", "verdict", "code"), [(-1, "valid", 0), (20, "invalid", 1)])
+@pytest.mark.parametrize(
+    ("lost", "verdict", "code"),
+    [pytest.param(-1, "valid", 0, marks=pytest.mark.nightly), (20, "invalid", 1)],
+)
 def test_run_of_another_package_is_judged_by_the_checkers_that_it_names(
     installed: Path, lost: int, verdict: str, code: int
 ) -> None:
