@@ -32,7 +32,8 @@ from checkers.settled.unsettle import Settled, settled_of
 from checkers.spark.places import Place
 from checkers.topics.families import remade_topics
 from checkers.transactions.families import transactions
-from checkers.verdicts.catalogue import ADMIN, APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS, LOOKUPS, REMADE
+from checkers.verdicts.administration import ADMIN, REMADE
+from checkers.verdicts.catalogue import APPLICATIONS, BY_NAME, COMPACTION, FOLLOWERS, GROUPS, LOOKUPS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.transactions import CYCLES, TRANSACTIONS
 from checkers.verdicts.verdict import Row

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from checkers.verdicts.administration import ADMIN, REMADE
 from checkers.verdicts.catalogue import (
-    ADMIN,
     APPLICATIONS,
     COMPACTION,
     DRAINS,
     FOLLOWERS,
     GROUPS,
-    REMADE,
     STARTS,
     WHITE_BOX,
 )

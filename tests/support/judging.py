@@ -33,8 +33,8 @@ from checkers.history.retention import Expiry
 from checkers.history.run_info import NodeInfo, RunInfo
 from checkers.topics.families import remade_topics
 from checkers.transactions.families import transactions as of_transactions
+from checkers.verdicts.administration import ADMIN, REMADE
 from checkers.verdicts.catalogue import (
-    ADMIN,
     ALL,
     APPLICATIONS,
     COMPACTION,
@@ -42,7 +42,6 @@ from checkers.verdicts.catalogue import (
     FOLLOWERS,
     GROUPS,
     LOOKUPS,
-    REMADE,
 )
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.spec import Spec
