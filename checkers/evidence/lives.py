@@ -28,7 +28,11 @@ class _Span(NamedTuple):
 
     since: tuple[int, int]
     until: tuple[int, int] | None
-    topic_id: str
+    topic_id: str = ""
+
+    def holds(self, change: Change) -> bool:
+        at = (change.zxid, change.position)
+        return self.since <= at and (self.until is None or at < self.until)
 
 
 def of_lives(changes: Sequence[Change], remade: Collection[str]) -> list[Change]:
@@ -43,9 +47,8 @@ def _of_life(change: Change, spans: Mapping[str, Sequence[_Span]]) -> Change:
     if not change.path.startswith(_TOPICS):
         return change
     topic, slash, below = change.path[len(_TOPICS) :].partition("/")
-    at = (change.zxid, change.position)
     for span in spans.get(topic, ()):
-        if span.since <= at and (span.until is None or at < span.until):
+        if span.holds(change):
             return change._replace(path=f"{_TOPICS}{topic}~{span.topic_id}{slash}{below}")
     return change
 
@@ -55,16 +58,11 @@ def _spans(changes: Sequence[Change], topic: str) -> list[_Span]:
     mine = [change for change in changes if change.path == f"{_TOPICS}{topic}"]
     begins = [(change.zxid, change.position) for change in mine if change.op == "create"]
     found = []
-    for nth, since in enumerate(begins):
-        until = begins[nth + 1] if nth + 1 < len(begins) else None
-        within = [
-            one
-            for one in mine
-            if since <= (one.zxid, one.position) and (until is None or (one.zxid, one.position) < until)
-        ]
-        ids = [topic_id for one in within if (topic_id := _id_in(one.data))]
+    for since, until in zip(begins, [*begins[1:], None], strict=True):
+        span = _Span(since, until)
+        ids = [topic_id for one in mine if span.holds(one) and (topic_id := _id_in(one.data))]
         if ids:
-            found.append(_Span(since, until, ids[-1]))
+            found.append(span._replace(topic_id=ids[-1]))
     return found
 
 

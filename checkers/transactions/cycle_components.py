@@ -67,7 +67,12 @@ def cycles(layers: Mapping[str, Sequence[Edge]]) -> list[Cycle]:
         reads = _with(reads, new)
         layer = ordered.get(DATA if form == PLAIN else ORDERED, ())
         lower = _levels(layer, form, orders, lower, reads, found)
-    return sorted(found, key=lambda cycle: (len(cycle.edges), [edge.u for edge in cycle.edges]))
+    return sorted(found, key=by_length)
+
+
+def by_length(cycle: Cycle) -> tuple[int, list[int]]:
+    """What cycles are sorted by: shortest first."""
+    return len(cycle.edges), [edge.u for edge in cycle.edges]
 
 
 def _levels(

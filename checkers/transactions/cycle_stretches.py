@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 import checkers.transactions
 from checkers.spark.workers import by_value
-from checkers.transactions.cycle_components import Cycle, cycles
+from checkers.transactions.cycle_components import Cycle, by_length, cycles
 from checkers.transactions.cycle_peeling import Edge, layers_of, stretches
 
 Key = tuple[str, str, bool, str | None]
@@ -32,11 +32,6 @@ def home(cycle: Cycle) -> str | None:
 def key(cycle: Cycle) -> Key:
     """What cycles are counted by."""
     return cycle.kind, cycle.form, cycle.reads_only, home(cycle)
-
-
-def by_length(cycle: Cycle) -> tuple[int, list[int]]:
-    """Shortest first."""
-    return len(cycle.edges), [edge.u for edge in cycle.edges]
 
 
 @dataclass(frozen=True, slots=True)
