@@ -42,9 +42,8 @@ class Size:
 class Lives:
     """Of all topics that are made anew, by number. Used by many threads; one at a time changes a topic's."""
 
-    def __init__(self, topics: Sequence[str]) -> None:
-        self.topics = tuple(topics)
-        self._lives = [Life() for _ in topics]
+    def __init__(self, topics: int) -> None:
+        self._lives = [Life()] * topics
         self._shared: dict[str, Shared] = {}
         self._lock = threading.Lock()
 

@@ -62,8 +62,7 @@ class RecreateRun(AppendPollRun):
         topics = [topic_name(plan, nth) for nth in range(options.topics)]
         self._clusters = [Cluster.of(topic, brokers.bootstrap()) for topic in topics]
         self._of_topics = [replace(self._settings, cluster=cluster) for cluster in self._clusters]
-        self._lives = Lives(topics)
-        # One broker may be away, and topics are made all the same.
+        self._lives = Lives(options.topics)
         self._size = Size(options.partitions, max(1, min(plan.topic.replication_factor, plan.nodes.brokers)))
         self._last = LastLives(
             self._clusters,
