@@ -20,22 +20,8 @@ class Administrators:
         self._story = story
         self.nodes = [f"{letter}{number}" for number in (1, 2, 3)]
 
-    def _ask(
-        self,
-        f: str,
-        asked: dict[str, Any],
-        answer: dict[str, Any],
-        *,
-        outcome: str = "ok",
-        error: str = "timeout",
-        invoked: int | None = None,
-        completed: int | None = None,
-        **fields: Any,
-    ) -> int:
-        fields.setdefault("node", self.nodes[0])
-        op = self._story.invoke(f, partition=None, at=invoked, **asked, **fields)  # type: ignore[arg-type]
-        self._story.complete(op, outcome, at=completed, **(answer if outcome == "ok" else {"error": error}))
-        return op
+    def _ask(self, f: str, asked: dict[str, Any], answer: dict[str, Any], **fields: Any) -> int:
+        return self._story.administer(f, asked, answer, **{"node": self.nodes[0], **fields})
 
     def alter(self, setting: int, config: str = "retention.ms", **fields: Any) -> int:
         """Set a setting, or take the topic's own value away (UNSET); returns the invocation's index."""

@@ -79,6 +79,23 @@ class Story:
         self.complete(op, outcome, **fields)
         return op
 
+    def administer(
+        self,
+        f: str,
+        asked: dict[str, Any],
+        answer: dict[str, Any],
+        *,
+        outcome: str = "ok",
+        error: str = "timeout",
+        invoked: int | None = None,
+        completed: int | None = None,
+        **fields: Any,
+    ) -> int:
+        """An operation of an administrator; answer: of one that is ok. Returns the invocation's index."""
+        op = self.invoke(f, at=invoked, **asked, **{**fields, "partition": None})
+        self.complete(op, outcome, at=completed, **(answer if outcome == "ok" else {"error": error}))
+        return op
+
     def poll(
         self,
         position: int,
@@ -246,6 +263,18 @@ def merged(histories: Mapping[str, Sequence[dict[str, Any]]], in_turn: Collectio
         moved = [_moved(line, topic, shift, number) for line in history]
         lines += [{**line, "time_ns": line["time_ns"] + since_ns} for line in moved]
     return lines
+
+
+def on_own_nodes(stories: Mapping[str, Story], nodes: Collection[str]) -> None:
+    """Have each story, by its topic, on brokers of its own: what ends a process in one parts lives of that node in all.
+
+    nodes: those that are told apart.
+    """
+    for topic, story in stories.items():
+        for line in story.lines:
+            line["node"] = f"{topic}{line['node']}" if line.get("node") in nodes else line.get("node")
+            if "targets" in line:
+                line["targets"] = [f"{topic}{node}" for node in line["targets"]]
 
 
 _VALUES_APART = 1_000_000

@@ -18,22 +18,8 @@ class Remakers:
     def __init__(self, story: Story) -> None:
         self.story = story
 
-    def _ask(
-        self,
-        f: str,
-        asked: dict[str, Any],
-        answer: dict[str, Any],
-        *,
-        outcome: str = "ok",
-        error: str = "timeout",
-        invoked: int | None = None,
-        completed: int | None = None,
-        **fields: Any,
-    ) -> int:
-        fields.setdefault("node", "l1")
-        op = self.story.invoke(f, partition=None, at=invoked, **asked, **fields)  # type: ignore[arg-type]
-        self.story.complete(op, outcome, at=completed, **(answer if outcome == "ok" else {"error": error}))
-        return op
+    def _ask(self, f: str, asked: dict[str, Any], answer: dict[str, Any], **fields: Any) -> int:
+        return self.story.administer(f, asked, answer, **{"node": "l1", **fields})
 
     def make(self, topic_id: str, **fields: Any) -> int:
         """A creation that is answered with this id."""

@@ -20,7 +20,7 @@ from tests.support.admin_twins import (
     partitions_not_linearizable,
     partitions_went_back,
 )
-from tests.support.histories import Story, merged, write_history
+from tests.support.histories import Story, merged, on_own_nodes, write_history
 from tests.support.judging import pyspark_sockets
 from tests.support.twins import Op, operations
 
@@ -29,18 +29,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2", "V4")]
 LIVES = 160
 
 
-def _lives() -> dict[str, Story]:
-    """Each on brokers of its own, as each has faults of its own."""
-    lives = {f"life{seed}": history_of(Random(seed), f"life{seed}") for seed in range(LIVES)}
-    for topic, story in lives.items():
-        for line in story.lines:
-            line["node"] = f"{topic}{line['node']}" if line.get("node") in NODES else line.get("node")
-            if "targets" in line:
-                line["targets"] = [f"{topic}{node}" for node in line["targets"]]
-    return lives
-
-
-STORIES = _lives()
+STORIES = {f"life{seed}": history_of(Random(seed), f"life{seed}") for seed in range(LIVES)}
+on_own_nodes(STORIES, NODES)
 OPERATIONS: dict[str, list[Op]] = {topic: operations(story.lines) for topic, story in STORIES.items()}
 TWINS: dict[str, Callable[[Sequence[Op], Story, bool], bool]] = {
     "config-not-linearizable": lambda ops, _story, one_server: config_not_linearizable(ops, one_server),

@@ -14,7 +14,7 @@ from checkers.history.load import load_history
 from checkers.topics.families import remade_topics
 from checkers.verdicts.jobs import collect_families
 from tests.support.admin_twins import Ends, ends_of
-from tests.support.histories import Story, apart, merged, write_history
+from tests.support.histories import apart, merged, on_own_nodes, write_history
 from tests.support.judging import pyspark_sockets
 from tests.support.topic_stories import NODES
 from tests.support.topic_twins import (
@@ -32,18 +32,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2", "V4")]
 LIVES = 160
 
 
-def _lives() -> dict[str, Story]:
-    """Each on brokers of its own, as each has faults of its own."""
-    lives = {f"life{seed}": history_of(Random(seed), f"life{seed}") for seed in range(LIVES)}
-    for topic, story in lives.items():
-        for line in story.lines:
-            line["node"] = f"{topic}{line['node']}" if line.get("node") in NODES else line.get("node")
-            if "targets" in line:
-                line["targets"] = [f"{topic}{node}" for node in line["targets"]]
-    return lives
-
-
-STORIES = _lives()
+STORIES = {f"life{seed}": history_of(Random(seed), f"life{seed}") for seed in range(LIVES)}
+on_own_nodes(STORIES, NODES)
 OPERATIONS: dict[str, list[Op]] = {topic: operations(story.lines) for topic, story in STORIES.items()}
 TWINS: dict[str, Callable[[Sequence[Op], Ends], bool]] = {
     "duplicate": lambda ops, _: read_in_two_lives(ops),
