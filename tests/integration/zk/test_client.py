@@ -169,6 +169,8 @@ def test_change_that_may_have_been_made_and_overwritten_is_not_made_again(
     read, read_back = mine.read_config(entity), proxied._read_back
 
     def overtaken(operations: Sequence[Operation]) -> object:
+        # The connection is cut when the server has been sent the write, which is before it has made it.
+        eventually(lambda: other.read_config(entity).config != {key: "0"}, "the write whose answer is lost")
         assert other.write_config(other.read_config(entity), {key: "2"})
         return read_back(operations)
 
