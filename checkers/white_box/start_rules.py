@@ -30,8 +30,7 @@ from checkers.evidence.timeline import Evidence
 from checkers.history.faults import Interruption
 from checkers.spark.tables import kept
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-
-LOG_START = "log-start"
+from checkers.white_box.size_rules import LOG_START, size_rules
 
 
 def start_rules(evidence: Evidence, interruptions: Sequence[Interruption]) -> Family:
@@ -39,15 +38,15 @@ def start_rules(evidence: Evidence, interruptions: Sequence[Interruption]) -> Fa
     judged = _settled_deletions(evidence, starts, joined(interruptions))
     known = starts.groupBy("p").agg(F.count(F.lit(1)).alias("starts"), F.count_if(F.col("start") > 0).alias("moved"))
     of_deletions = judged.groupBy("p").agg(F.count(F.lit(1)).alias("judged"))
+    sizes = size_rules(evidence, starts)
+    moved = {(LOG_START, "starts"): F.col("starts"), (LOG_START, "moved"): F.nullif("moved", F.lit(0))}
     return Family(
-        union([_above(evidence, starts), _below(judged)]),
+        union([_above(evidence, starts), _below(judged), *(found for found, _ in sizes)]),
         union(
             [
-                figures(
-                    known,
-                    {(LOG_START, "starts"): F.col("starts"), (LOG_START, "moved"): F.nullif("moved", F.lit(0))},
-                ),
+                figures(known, moved),
                 figures(of_deletions, {(LOG_START, "deletions_judged"): F.col("judged")}),
+                *(measured for _, measured in sizes),
             ]
         ),
     )
