@@ -322,7 +322,7 @@ class ControlPlane:
         """
         self.worker.start()
         self.controller.start()
-        epoch = self.registration.register_first()
+        epoch = self.registration.register_first(self.settings.zookeeper_connection_timeout_ms)
         _log.info("broker %d is registered, broker epoch %d", self.broker_id, epoch)
         self.configs.start()
         self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)

@@ -112,11 +112,22 @@ class BrokerRegistration:
         self.broker_epoch = -1
         """−1 while fenced. Written on the loop's thread, and before it runs."""
 
-    def register_first(self) -> int:
-        """Register before the loop runs; returns the broker epoch. Raises what the registrar raises."""
-        self.broker_epoch = self._registrar.register()
-        self._candidate.registered()
-        return self.broker_epoch
+    def register_first(self, limit_ms: float) -> int:
+        """Register before the loop runs; returns the broker epoch. Raises what the registrar raises, StoreUnavailable
+        only once limit_ms are over: a session that a slow ZooKeeper ended meanwhile is followed by another.
+        """
+        backoff, until_ms = self._retries(), self._loop.now_ms() + limit_ms
+        while True:
+            try:
+                self.broker_epoch = self._registrar.register()
+            except StoreUnavailable as unavailable:
+                if self._loop.now_ms() >= until_ms or self._shutting_down.is_set():
+                    raise
+                _log.warning("not registered yet: %s", unavailable)
+                self._pause(backoff.next_ms() / 1000)
+            else:
+                self._candidate.registered()
+                return self.broker_epoch
 
     def session_deadline_ms(self) -> float:
         """When the session under which this broker's roles were granted may be over: ms of the loop's clock.

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+import pytest
 
 from broker.core.controller.cluster_state import StoreUnavailable
+from broker.model.backoff import RECONNECT_MS_MAX
 from broker.runtime.lifecycle.registration import BrokerRegistration, SessionChange
 from tests.support.fake_loop import FakeLoop
 from tests.support.step_worker import StepWorker, step
+
+LIMIT_MS = 18_000
 
 
 class Registrar:
@@ -44,7 +50,7 @@ class Candidate:
 
 
 def registration(
-    registrar: Registrar,
+    registrar: Registrar, pause: Callable[[float], object] | None = None
 ) -> tuple[BrokerRegistration, FakeLoop, StepWorker, Candidate, list[tuple[str, object]]]:
     loop, worker, candidate = FakeLoop(), StepWorker(), Candidate()
     heard: list[tuple[str, object]] = []
@@ -57,13 +63,41 @@ def registration(
         lambda epoch: heard.append(("registered", epoch)),
         lambda: heard.append(("fenced", made.broker_epoch)),
         lambda error: heard.append(("refused", str(error))),
+        pause=pause,
     )
     return made, loop, worker, candidate, heard
 
 
+def test_session_that_ends_before_the_first_registration_is_followed_by_another() -> None:
+    registrar = Registrar(StoreUnavailable("the session ended"), StoreUnavailable("not connected"), 7)
+    made, *_, candidate, heard = registration(registrar, lambda _: None)
+    assert (made.register_first(LIMIT_MS), made.broker_epoch, candidate.heard, heard) == (7, 7, ["registered"], [])
+
+
+def test_first_registration_is_given_up_in_time() -> None:
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        loop.now += seconds * 1000
+
+    registrar = Registrar(*[StoreUnavailable(f"try {nth}") for nth in range(1000)])
+    made, loop, _, candidate, _ = registration(registrar, pause)
+    with pytest.raises(StoreUnavailable, match=r"try \d+"):
+        made.register_first(LIMIT_MS)
+    assert LIMIT_MS <= sum(waited) * 1000 <= LIMIT_MS + 2 * RECONNECT_MS_MAX
+    assert candidate.heard == []
+
+
+def test_first_registration_that_another_broker_stands_in_the_way_of_is_not_tried_again() -> None:
+    made, *_ = registration(Registrar(ValueError("another broker has the id"), 7), lambda _: None)
+    with pytest.raises(ValueError, match="another broker"):
+        made.register_first(LIMIT_MS)
+
+
 def test_renewed_session_fences_before_it_registers_again() -> None:
     made, loop, worker, candidate, heard = registration(Registrar(7, StoreUnavailable("not yet"), 9))
-    assert made.register_first() == 7
+    assert made.register_first(LIMIT_MS) == 7
     made.on_session(SessionChange.RENEWED)
     loop.run_soon()
     assert heard == [("fenced", -1)]
@@ -76,7 +110,7 @@ def test_renewed_session_fences_before_it_registers_again() -> None:
 
 def test_reconnection_keeps_the_registration() -> None:
     made, loop, worker, candidate, heard = registration(Registrar(7))
-    made.register_first()
+    made.register_first(LIMIT_MS)
     made.on_session(SessionChange.DISCONNECTED)
     made.on_session(SessionChange.RECONNECTED)
     step(loop, worker)
@@ -85,7 +119,7 @@ def test_reconnection_keeps_the_registration() -> None:
 
 def test_refusal_on_the_way_back_is_final() -> None:
     made, loop, worker, _, heard = registration(Registrar(7, ValueError("another broker has the id")))
-    made.register_first()
+    made.register_first(LIMIT_MS)
     made.on_session(SessionChange.RENEWED)
     step(loop, worker)
     assert heard[-1] == ("refused", "another broker has the id")
@@ -100,7 +134,7 @@ def test_registration_that_lands_after_the_stop_is_taken_back() -> None:
 
     registrar = Slow(7, 9)
     made, loop, worker, candidate, heard = registration(registrar)
-    made.register_first()
+    made.register_first(LIMIT_MS)
     made.on_session(SessionChange.RENEWED)
     step(loop, worker)
     assert registrar.withdrawn == 1
@@ -110,7 +144,7 @@ def test_registration_that_lands_after_the_stop_is_taken_back() -> None:
 def test_registration_that_the_loop_does_not_know_by_the_stop_is_noted_and_taken_back() -> None:
     registrar = Registrar(7, 9)
     made, loop, worker, candidate, heard = registration(registrar)
-    made.register_first()
+    made.register_first(LIMIT_MS)
     made.on_session(SessionChange.RENEWED)
     loop.run_soon()
     worker.run()
@@ -125,7 +159,7 @@ def test_registration_that_the_loop_does_not_know_by_the_stop_is_noted_and_taken
 def test_registration_that_was_taken_up_is_left_to_the_end_of_the_session() -> None:
     registrar = Registrar(7, 9)
     made, loop, worker, _, heard = registration(registrar)
-    made.register_first()
+    made.register_first(LIMIT_MS)
     made.on_session(SessionChange.RENEWED)
     step(loop, worker)
     made.shutdown()
@@ -142,7 +176,7 @@ def test_suspicion_follows_the_local_clock_alone() -> None:
 
 def test_deadline_of_a_new_session_is_nobodys_until_its_registration_is_taken_up() -> None:
     made, loop, worker, _, heard = registration(Registrar(7, 9))
-    made.register_first()
+    made.register_first(LIMIT_MS)
     assert made.session_deadline_ms() == 5000.0
     made.on_session(SessionChange.LOST)
     assert made.session_deadline_ms() == -math.inf
@@ -160,7 +194,7 @@ def test_deadline_of_a_new_session_is_nobodys_until_its_registration_is_taken_up
 
 def test_registration_of_a_session_that_is_over_by_the_time_it_is_seen_ends_no_wait() -> None:
     made, loop, worker, _, heard = registration(Registrar(7, 9, 11))
-    made.register_first()
+    made.register_first(LIMIT_MS)
     made.on_session(SessionChange.RENEWED)
     loop.run_soon()
     worker.run()
@@ -176,7 +210,7 @@ def test_registration_of_a_session_that_is_over_by_the_time_it_is_seen_ends_no_w
 
 def test_session_that_was_only_cut_off_and_came_back_keeps_its_deadline() -> None:
     made, _, _, _, _ = registration(Registrar(7))
-    made.register_first()
+    made.register_first(LIMIT_MS)
     for change in (SessionChange.DISCONNECTED, SessionChange.RECONNECTED):
         made.on_session(change)
         assert made.session_deadline_ms() == 5000.0
@@ -186,7 +220,7 @@ def test_session_that_is_lost_before_the_first_registration_is_made_up_for_by_th
     made, loop, worker, _, _ = registration(Registrar(7, 7))
     made.on_session(SessionChange.LOST)
     made.on_session(SessionChange.RENEWED)
-    made.register_first()
+    made.register_first(LIMIT_MS)
     assert made.suspect()
     step(loop, worker)
     assert not made.suspect()
@@ -194,7 +228,7 @@ def test_session_that_is_lost_before_the_first_registration_is_made_up_for_by_th
 
 def test_sessions_end_counts_also_while_the_broker_stops() -> None:
     made, _, _, _, _ = registration(Registrar(7))
-    made.register_first()
+    made.register_first(LIMIT_MS)
     made.shutdown()
     made.on_session(SessionChange.LOST)
     assert made.suspect()
