@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.clients.connection import ClientError, Connection
+from harness.clients.connection import Connection
 from harness.clients.router import Cluster
 from harness.operations import outcomes
 from harness.operations.history import History
@@ -17,6 +17,7 @@ from harness.workloads.admin.client import carry_out
 from harness.workloads.admin.generators import COUNT, DESCRIBE
 from harness.workloads.admin.options import CONFIGS
 from harness.workloads.append_poll.drain import Drain, Resolve
+from harness.workloads.asked import asked
 
 REQUEST_TIMEOUT_MS = 3000
 PAUSE_S = 0.2
@@ -72,15 +73,13 @@ class ReadBack:
     ) -> Completion:
         node, phase = self._cluster.names[broker_id], self._history.phase
         invocation = Invocation(self._next_process(), f, phase, topic, None, node, fields)
-        index = self._history.invoke(invocation)
-        try:
-            connection.connect(time.monotonic_ns() + REQUEST_TIMEOUT_MS * 1_000_000)
-        except ClientError as error:
-            completion = Completion(outcomes.read_outcome(error.error), error.at_ns, error.error)
-        else:
-            completion = carry_out(connection, invocation, REQUEST_TIMEOUT_MS)
-        self._history.complete(index, invocation, completion)
-        return completion
+        return asked(
+            self._history,
+            invocation,
+            connection,
+            REQUEST_TIMEOUT_MS,
+            lambda: carry_out(connection, invocation, REQUEST_TIMEOUT_MS),
+        )
 
 
 class DrainWithRegisters(Drain):

@@ -23,6 +23,7 @@ from harness.operations.op import Completion, Invocation
 from harness.workloads.append_poll.drain import Drain, Resolve
 from harness.workloads.append_poll.generators import SENTINELS
 from harness.workloads.append_poll.leader_rotation import current_leaders
+from harness.workloads.asked import asked
 from harness.workloads.recreate.client import Lives
 from harness.workloads.recreate.generators import VALUES
 from harness.workloads.recreate.lives import ASK
@@ -32,6 +33,8 @@ HEARD_S = 10.0
 """Within how long a broker whose controller is there has heard of a topic."""
 ROUND_S = 20.0
 """For each topic and round of a drain at most: one that no broker leads is not waited for as the run's own is."""
+UNHEARD_S = 1.0
+"""For one of which no broker has heard."""
 
 
 class LastLives:
@@ -61,6 +64,7 @@ class LastLives:
         self._sentinels: list[dict[int, int]] = [{} for _ in clusters]
         self._values = self._fresh_values()
         self._drains: list[tuple[Drain, Admin]] = []
+        self._unheard: set[int] = set()
 
     def settle(self, limit_s: float) -> None:
         """Make what is gone, and find out what is not known, for at most limit_s; no topic is deleted any more."""
@@ -100,11 +104,15 @@ class LastLives:
             self._drains.append((drain, Admin(cluster, sleep=self._sleep)))
 
     def read(self) -> None:
-        """Ask every broker for each topic's id, until it has heard of it, and read each topic whole by both readers."""
-        for broker_id in sorted(self._clusters[0].addresses):
-            self._ask(broker_id)
-        for drain, admin in self._drains:
-            drain.round(list(range(self._partitions)), current_leaders(admin), ROUND_S)
+        """Ask every broker for each topic's id, until it has heard of it, and read each topic whole by both readers.
+
+        One of which no broker had heard in the round before is lost: it is asked for, and tried to be read, once more.
+        """
+        heard = set().union(*(self._ask(broker_id) for broker_id in sorted(self._clusters[0].addresses)))
+        self._unheard = set(range(len(self._clusters))) - heard
+        for nth, (drain, admin) in enumerate(self._drains):
+            limit_s = UNHEARD_S if nth in self._unheard else ROUND_S
+            drain.round(list(range(self._partitions)), current_leaders(admin), limit_s)
 
     def close(self) -> None:
         """Close every connection."""
@@ -123,36 +131,34 @@ class LastLives:
         finally:
             client.close()
 
-    def _ask(self, broker_id: int) -> None:
+    def _ask(self, broker_id: int) -> set[int]:
+        """The topics of which the broker told the id that they have."""
+        heard: set[int] = set()
         connection = Connection(self._clusters[0].addresses[broker_id], "highwater-last-lives")
         try:
             for nth, cluster in enumerate(self._clusters):
-                end_s = time.monotonic() + HEARD_S
+                end_s = time.monotonic() + (0.0 if nth in self._unheard else HEARD_S)
                 while True:
                     told = self._told(connection, broker_id, cluster.topic)
                     if told is None:
                         # The rotation has stopped it.
-                        return
-                    if told == self._lives.of(nth).topic_id or time.monotonic() >= end_s:
+                        return heard
+                    if told == self._lives.of(nth).topic_id:
+                        heard.add(nth)
+                        break
+                    if time.monotonic() >= end_s:
                         break
                     self._sleep(PAUSE_S)
         finally:
             connection.close()
+        return heard
 
     def _told(self, connection: Connection, broker_id: int, topic: str) -> str | None:
         """The id that the broker told, empty for none; None where it cannot be asked."""
         node, phase = self._clusters[0].names[broker_id], self._history.phase
         invocation = Invocation(self._next_process(), ASK, phase, topic, None, node)
-        index = self._history.invoke(invocation)
-        fields: Mapping[str, object] = {}
-        try:
-            connection.connect(time.monotonic_ns() + int(HEARD_S * 1e9))
-            told = topic_requests.id_of(connection, topic, time.monotonic_ns() + int(HEARD_S * 1e9))
-            error, at_ns, fields = told.error, told.at_ns, {"topic_id": told.topic_id} if told.topic_id else {}
-        except ClientError as failure:
-            error, at_ns = failure.error, failure.at_ns
-        self._history.complete(index, invocation, Completion(outcomes.read_outcome(error), at_ns, error, fields))
-        return None if error in outcomes.NOTHING_SENT else str(fields.get("topic_id", ""))
+        done = asked(self._history, invocation, connection, int(HEARD_S * 1e3), lambda: _id_of(connection, topic))
+        return None if done.error in outcomes.NOTHING_SENT else str(done.fields.get("topic_id", ""))
 
     @staticmethod
     def _fresh_values() -> Iterator[int]:
@@ -160,6 +166,15 @@ class LastLives:
         while True:
             yield value
             value += 1
+
+
+def _id_of(connection: Connection, topic: str) -> Completion:
+    try:
+        told = topic_requests.id_of(connection, topic, time.monotonic_ns() + int(HEARD_S * 1e9))
+    except ClientError as failure:
+        return Completion(outcomes.read_outcome(failure.error), failure.at_ns, failure.error)
+    fields = {"topic_id": told.topic_id} if told.topic_id else {}
+    return Completion(outcomes.read_outcome(told.error), told.at_ns, told.error, fields)
 
 
 class DrainWithLives(Drain):
