@@ -36,6 +36,7 @@ from checkers.found import found
 from checkers.history import schema
 from checkers.history.faults import Fault, faults_of
 from checkers.history.load import History, HistoryHealth, convert, load_history
+from checkers.history.remade import lasting_lives
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.progress import Progress
 from checkers.results import results as run_report
@@ -220,7 +221,14 @@ def _evidence(
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
         expiry_of(run_dir / "history.jsonl", info, events, requested=health.deletions > 0),
+        _lives(history, prepared) if info.remade else (),
     )
+
+
+def _lives(history: History, prepared: Prepared) -> list[str]:
+    """The last lives of topics that were made anew, all of whose folders say which life they are of."""
+    lives = lasting_lives(history.coordination)
+    return [life for life in lives if life.partition("~")[0] not in prepared.unnamed]
 
 
 def _checks(

@@ -90,6 +90,8 @@ class Prepared:
     evidence_nodes: list[str] = field(default_factory=list)
     segment_nodes: list[str] = field(default_factory=list)
     """Nodes whose log folders are there, be it in part, and are what was recorded."""
+    unnamed: set[str] = field(default_factory=set)
+    """Topics that are made anew, of which some folder does not say the life."""
 
     def note_missing(self, source: str, text: str) -> None:
         self.missing_evidence.setdefault(source, []).append(text)
@@ -126,7 +128,9 @@ def prepare(run_dir: Path, info: RunInfo, whole: Place | None = None) -> Prepare
             prepared.segment_nodes.append(node.name)
         sizes = sizes_below(root)
         here = run_dir / "evidence"
-        prepared.segments += segments_of_lives(segments_below(node.name, sizes), info.remade, here)
+        segments = segments_of_lives(segments_below(node.name, sizes), info.remade, here)
+        prepared.unnamed |= {one.partition.rpartition("-")[0] for one in segments} & set(info.remade)
+        prepared.segments += segments
         for folder in log_dirs(sizes):
             checkpoints += checkpoints_of_lives(node.name, here / node.name / folder, info.remade)
     _write(parquet / "checkpoints", checkpoints, _CHECKPOINT)

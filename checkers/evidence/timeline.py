@@ -19,6 +19,7 @@ from checkers.evidence.touched_files import NOTHING_TOUCHED, TouchedFiles, touch
 from checkers.evidence.unclean_elections import NONE, Unclean, epoch_interval, unclean_of
 from checkers.evidence.znodes import Znodes
 from checkers.history.load import History
+from checkers.history.remade import life_of
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
 from checkers.spark.tables import kept
@@ -43,7 +44,8 @@ class Evidence:
 
     segment_nodes: nodes whose log folders were copied whole; what the others hold is not known, and a part of it would
     look like a log with a gap, or one that ends too soon. touched: which files faults damaged. unclean: elections from
-    outside the ISR, where the configuration allows them. expiry: what retention can have deleted.
+    outside the ISR, where the configuration allows them. expiry: what retention can have deleted. lives: topics that
+    were made anew, each by the name of its last life, whose replicas are there in the end.
     """
 
     info: RunInfo
@@ -59,6 +61,14 @@ class Evidence:
     touched: TouchedFiles = NOTHING_TOUCHED
     unclean: Unclean = field(default_factory=dict)
     expiry: Expiry | None = None
+    lives: tuple[str, ...] = ()
+
+    def lasting(self) -> Column:
+        """Of a row with `p`: a partition that the run has from some time on until its end, and whose replicas' files
+        can be held against each other.
+        """
+        of_the_run = F.col("p").isin(*self.info.partitions)
+        return of_the_run | F.coalesce(life_of().isin(*self.lives), F.lit(False)) if self.lives else of_the_run
 
 
 def build_evidence(
@@ -70,12 +80,16 @@ def build_evidence(
     checkpoints: DataFrame,
     segment_nodes: Sequence[str],
     expiry: Expiry | None = None,
+    lives: Sequence[str] = (),
 ) -> Evidence:
     timeline = kept(build_timeline(events))
     unclean = NONE
     if info.unclean:
         whole = partial(whole_logs, history, events, timeline, znodes.registrations)
         unclean = unclean_of(znodes.states, timeline, info.origin_wall_ns, whole)
+    touched = touched_files(history.marks)
+    # A fault names a folder, which says the topic's name alone.
+    damaged = {p.rpartition("-")[0] for p in touched.partitions()}
     return Evidence(
         info,
         history,
@@ -87,9 +101,10 @@ def build_evidence(
         batches,
         checkpoints,
         tuple(segment_nodes),
-        touched_files(history.marks),
+        touched,
         unclean,
         expiry,
+        tuple(life for life in lives if life.partition("~")[0] not in damaged),
     )
 
 

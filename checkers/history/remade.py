@@ -103,6 +103,22 @@ def ended_lives(coordination: DataFrame) -> DataFrame:
     return told.unionByName(answered).select(F.concat_ws("~", "topic", "topic_id").alias("life")).distinct()
 
 
+def lasting_lives(coordination: DataFrame) -> list[str]:
+    """`topic~id` of those that a round of the drain was told, and nobody asked to delete: one per topic at most."""
+    asked = coordination.where((F.col("f") == ENDED) & (F.col("outcome") != "fail")).select(
+        "topic", F.col("asked.topic_id").alias("topic_id")
+    )
+    told = (
+        coordination.where((F.col("f") == TOLD) & (F.col("outcome") == "ok") & F.col("phase").startswith("drain"))
+        .select("topic", F.col("answered.topic_id").alias("topic_id"))
+        .where(F.col("topic_id").isNotNull())
+        .join(F.broadcast(asked.distinct()), on=["topic", "topic_id"], how="left_anti")
+        .groupBy("topic")
+        .agg(F.collect_set("topic_id").alias("ids"))
+    )
+    return sorted(f"{row.topic}~{row.ids[0]}" for row in told.collect() if len(row.ids) == 1)
+
+
 def life_of() -> Column:
     """Of a row: which life the partition `p` is of, as `ended_lives` names it; of any other topic its name."""
     return F.regexp_extract("p", r"^(.+)-\d+$", 1)

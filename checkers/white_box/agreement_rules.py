@@ -32,7 +32,7 @@ def agreement_rules(evidence: Evidence) -> Family:
     whole = incarnations(evidence.events).where(~holed() & ~headless()).select("i", F.lit(True).alias("whole"))
     acted = (
         evidence.timeline.where(told | leads)
-        .where(F.col("p").isin(*evidence.info.partitions))
+        .where(evidence.lasting())
         .join(F.broadcast(whole), on="i", how="left")
         .where(told | (F.col("whole") & F.col("was_pe").isNotNull()))
         .join(F.broadcast(began), on="p", how="left")

@@ -19,7 +19,7 @@ EPOCH_CACHE = "epoch-cache"
 
 
 def log_rules(evidence: Evidence) -> Family:
-    mine = F.col("p").isin(*evidence.info.partitions)
+    mine = evidence.lasting()
     batches = evidence.batches.where(mine)
     checkpoints = evidence.checkpoints.where(F.col("p").isNull() | mine)
     wanted = evidence.info.replication_factor or 1

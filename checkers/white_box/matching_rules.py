@@ -20,7 +20,7 @@ LOG_MATCHING = "log-matching"
 
 
 def matching_rules(evidence: Evidence) -> Family:
-    mine = F.col("p").isin(*evidence.info.partitions)
+    mine = evidence.lasting()
     checkpoints = evidence.checkpoints.where(F.col("p").isNull() | mine)
     copied = F.col("node").isin(*evidence.segment_nodes)
     # What a fault did to a replica's files is no anomaly. Whether anything is lost by it shows when that replica leads.
