@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.clients.confluent import ConfluentError, ConfluentReader
@@ -135,6 +135,8 @@ class Drain:
                         raise _Incomplete("the leader changed while it was read")
                 except _Incomplete as error:
                     problem = str(error)
+                    if reader == "confluent":
+                        span = self._begun_anew(attempt, span)
                 else:
                     self._history.harness(
                         "drain-complete",
@@ -162,6 +164,19 @@ class Drain:
             **self._life,
         )
         return None
+
+    def _begun_anew(self, attempt: _Attempt, span: tuple[int, int]) -> tuple[int, int]:
+        """span, from where the log begins now: retention may have taken what the first reader still found."""
+        process = self._next_process()
+        attempt = replace(attempt, process=process, consumer=f"drain-{process}")
+        connection = Connection(self._cluster.addresses[attempt.leader.broker_id], attempt.consumer)
+        try:
+            connection.connect(time.monotonic_ns() + REQUEST_TIMEOUT_NS)
+            return max(span[0], self._log_start(connection, attempt)), span[1]
+        except (ClientError, _Incomplete):
+            return span
+        finally:
+            connection.close()
 
     def _read_wire(self, attempt: _Attempt, _span: tuple[int, int], end_s: float) -> tuple[int, int]:
         connection = Connection(self._cluster.addresses[attempt.leader.broker_id], attempt.consumer)

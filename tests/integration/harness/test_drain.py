@@ -142,6 +142,26 @@ def test_drain_leader_that_changes_while_it_is_read_is_read_again(
     assert len(consumers) == 3
 
 
+def test_drain_log_that_lost_its_head_between_the_readers_is_read_from_where_it_begins_now(
+    broker: FakeBroker, cluster: Cluster, history: History
+) -> None:
+    fill(broker, 0, list(range(50)))
+    asked = itertools.count(1)
+
+    def resolve(_p: int) -> Leader:
+        if next(asked) == 3:
+            # The first reader is done: it was asked for before and after.
+            broker.partitions[0].log_start = 10
+        return Leader(1, 5)
+
+    assert make(cluster, history, {0: 49}).round([0], resolve, 30) == 0
+    assert [(line["reader"], line["start"], line["end"]) for line in lines(history, "drain-complete")] == [
+        ("wire", 0, 50),
+        ("confluent", 10, 50),
+    ]
+    assert drained(history, "confluent") == list(range(10, 50))
+
+
 def test_drain_connection_that_breaks_is_recorded_and_tried_again(
     broker: FakeBroker, cluster: Cluster, history: History
 ) -> None:
