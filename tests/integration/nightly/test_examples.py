@@ -92,7 +92,7 @@ def test_image_runs_nothing_on_nodes_that_it_cannot_make(name: str, tmp_path: Pa
 
 def test_matrix_of_what_is_seldom_reached_can_be_used_whole(tmp_path: Path) -> None:
     due = {job.name: job for job in read([EXAMPLES / "reach.toml"], tmp_path).once}
-    assert len(due) == 12
+    assert len(due) == 13
     assert {name for name, job in due.items() if job.expect != "valid"} == {"power-unsynced"}
 
 
