@@ -33,7 +33,6 @@ _log = logging.getLogger("broker.zk")
 _WAIT_SLACK = 1.5
 _POLL_S = 0.05
 _END_TIMEOUT_S = 5.0
-_TRACE = codecs.encode_json({"version": 1})
 
 
 class BrokerIdInUse(Exception):
@@ -115,6 +114,10 @@ class Registration:
         self._registered = False
         self._trace: Node | None = None
         """As read before the latest attempt, which may have succeeded although its response was lost."""
+        self._trace_of_others: Node | None = None
+        """The last one that no attempt of this object left."""
+        self._tried: set[bytes] = set()
+        """What this object's attempts, one for each session, leave as the trace."""
         self.epoch_before: int | None = None
         """Broker epoch of this broker's last registration before this object's first; None where that is not known."""
 
@@ -141,13 +144,14 @@ class Registration:
         while True:
             node = self._client.get(path)
             if node is None:
-                self._trace = self._client.get(paths.registration(self._broker.id))
-                self._try_create(path, data)
+                self._read_trace()
+                self._try_create(path, data, session)
                 node = self._client.get(path)
             if node is not None and node.owner == session.session_id:
                 if not self._registered:
                     self._registered = True
-                    self.epoch_before = None if self._trace is None else self._trace.mzxid
+                    before = self._trace_of_others
+                    self.epoch_before = None if before is None else before.mzxid
                 self._mine = [session]
                 self._record.write(self._mine)
                 return node.czxid
@@ -163,15 +167,25 @@ class Registration:
                 raise SessionExpired(f"registering {path}")
             time.sleep(_POLL_S)
 
-    def _try_create(self, path: str, data: bytes) -> None:
+    def _read_trace(self) -> None:
+        """A registration of this object's that landed, although its answer and then its session were lost, is none that
+        the data folder was left under.
+        """
+        self._trace = self._client.get(paths.registration(self._broker.id))
+        if self._trace is None or self._trace.data not in self._tried:
+            self._trace_of_others = self._trace
+
+    def _try_create(self, path: str, data: bytes, session: RecordedSession) -> None:
         """Whether the znode is this session's is read later: a response may be lost, another broker may be first."""
         where = paths.registration(self._broker.id)
+        left = codecs.encode_json({"version": 1, "session": f"0x{session.session_id & (2**64 - 1):x}"})
+        self._tried.add(left)
         trace: Create | SetData
         if self._trace is None:
             self._client.ensure_path(paths.REGISTRATIONS)
-            trace = Create(where, _TRACE)
+            trace = Create(where, left)
         else:
-            trace = SetData(where, _TRACE, self._trace.version)
+            trace = SetData(where, left, self._trace.version)
         try:
             self._client.multi([Create(path, data, ephemeral=True), trace])
         except WriteRefused as refused:

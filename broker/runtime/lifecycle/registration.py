@@ -113,15 +113,17 @@ class BrokerRegistration:
         """−1 while fenced. Written on the loop's thread, and before it runs."""
 
     def register_first(self, limit_ms: float) -> int:
-        """Register before the loop runs; returns the broker epoch. Raises what the registrar raises, StoreUnavailable
-        only once limit_ms are over: a session that a slow ZooKeeper ended meanwhile is followed by another.
+        """Register before the loop runs; returns the broker epoch. Raises what the registrar raises: StoreUnavailable
+        once it was tried again for limit_ms, because a session that a slow ZooKeeper ended is followed by another.
         """
-        backoff, until_ms = self._retries(), self._loop.now_ms() + limit_ms
+        backoff, until_ms = self._retries(), math.inf
         while True:
             try:
                 self.broker_epoch = self._registrar.register()
             except StoreUnavailable as unavailable:
-                if self._loop.now_ms() >= until_ms or self._shutting_down.is_set():
+                # From the first failure on: it may have taken as long as a session takes to end.
+                until_ms = min(until_ms, self._loop.now_ms() + limit_ms)
+                if self._loop.now_ms() >= until_ms:
                     raise
                 _log.warning("not registered yet: %s", unavailable)
                 self._pause(backoff.next_ms() / 1000)

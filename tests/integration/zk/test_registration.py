@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from broker.core.controller.cluster_state import Broker, BrokerEndpoint, StoreUnavailable
 from broker.zk import codecs, paths
-from broker.zk.client import ZkClient
+from broker.zk.client import SessionExpired, ZkClient
+from broker.zk.operations import Operation
 from broker.zk.registration import BrokerIdInUse, Registration, cluster_id, end_session, generate_broker_id, prepare
 from broker.zk.session_file import RecordedSession, SessionFile
 from tests.support.proxy import Proxy
@@ -184,6 +185,31 @@ def test_next_incarnation_learns_the_epoch_of_the_last_one(ready: Connect, tmp_p
     second = registration(ready(), tmp_path)
     assert second.register() > epoch
     assert second.epoch_before == epoch
+
+
+def test_attempt_that_landed_unseen_is_none_that_the_folder_was_left_under(
+    ready: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is lost, and then its session: the next one must not take it for somebody's who used the folder."""
+    client = ready()
+    epoch = registration(client, tmp_path).register()
+    client.close()
+    client = ready()
+    keeper, multi = registration(client, tmp_path), client.multi
+
+    def lost(operations: Sequence[Operation]) -> list[int]:
+        multi(operations)
+        raise SessionExpired("the session ended before the answer came")
+
+    monkeypatch.setattr(client, "multi", lost)
+    with pytest.raises(SessionExpired):
+        keeper.register()
+    trace = client.get(paths.registration(1))
+    assert trace is not None
+    assert trace.mzxid > epoch, "nothing had landed: the test proves nothing"
+    monkeypatch.setattr(keeper, "_client", ready())
+    assert keeper.register() > trace.mzxid
+    assert keeper.epoch_before == epoch
 
 
 def test_withdrawn_registration_is_gone_at_once(ready: Connect, tmp_path: Path) -> None:
