@@ -70,15 +70,29 @@ class Retention:
 
 def retention_of(brokers: Sequence[Settings], topic: Settings) -> Retention:
     """brokers: the settings of each, or of all. topic: the topic's own."""
-    policy = str(topic.get("cleanup.policy", "delete"))
-    if "delete" not in policy:
-        return Retention(None, None)
     times, sizes, stamps = [], [], []
     for broker in brokers or [{}]:
+        if "delete" not in _policy(broker, topic):
+            continue
         times.append(_time_ms(broker, topic))
         sizes.append(int(str(topic.get("retention.bytes", broker.get("log.retention.bytes", -1)))))
         stamps.append(topic.get("message.timestamp.type", broker.get("log.message.timestamp.type", "CreateTime")))
     return Retention(_least(times), _least(sizes), "LogAppendTime" in stamps)
+
+
+def is_compacted(brokers: Sequence[Settings], topic: Settings) -> bool:
+    """By any broker."""
+    return any("compact" in _policy(broker, topic) for broker in brokers or [{}])
+
+
+def keeps_all(brokers: Sequence[Settings]) -> bool:
+    """Whether a topic without settings keeps its records for as long as a run takes: no broker says when they go."""
+    names = {"log.cleanup.policy", "log.retention.bytes", *(name for name, _ in _BROKER_TIMES)}
+    return names.isdisjoint(name for broker in brokers for name in broker)
+
+
+def _policy(broker: Settings, topic: Settings) -> str:
+    return str(topic.get("cleanup.policy", broker.get("log.cleanup.policy", "delete")))
 
 
 def tombstones_kept_ms(brokers: Sequence[Settings], topic: Settings) -> int:

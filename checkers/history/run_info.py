@@ -17,6 +17,8 @@ from checkers.history.retention import (
     START_WRITTEN_NS,
     TOMBSTONES_MS,
     Retention,
+    is_compacted,
+    keeps_all,
     retention_of,
     start_written_ns,
     tombstones_kept_ms,
@@ -59,7 +61,8 @@ class RunInfo:
     tombstones_ms: how long a cleaner leaves tombstones to who is reading. start_written_ns: within how long brokers
     write down that a request raised a log start. imported: whether its history was recorded by another tool, of clients
     alone. recorded: digests of its history and each node's evidence, where the run has them. ended_early: what its load
-    ended by, where that was a finding. remade: topics that its clients deleted and made anew.
+    ended by, where that was a finding. remade: topics that its clients deleted and made anew, without settings;
+    remade_keep_all: whether these keep their records.
     """
 
     name: str
@@ -93,6 +96,7 @@ class RunInfo:
     recorded: Mapping[str, str] = field(default_factory=dict)
     ended_early: EarlyEnd | None = None
     remade: tuple[str, ...] = ()
+    remade_keep_all: bool = True
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -169,12 +173,13 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
         checkers=None if raw.get("checkers") is None else frozenset(str(name) for name in raw["checkers"]),
         lines=None if raw.get("lines") is None else int(raw["lines"]),
-        compacted="compact" in str(config.get("cleanup.policy", "")),
+        compacted=is_compacted(brokers, config),
         tombstones_ms=tombstones_kept_ms(brokers, config),
         start_written_ns=start_written_ns(str(system.get("kind", "highwater")), brokers),
         imported=bool(raw.get("imported")),
         ended_early=early_end_of(raw.get("ended_early")),
         remade=tuple(str(topic) for topic in raw.get("remade_topics") or ()),
+        remade_keep_all=keeps_all(brokers),
         recorded={str(name): str(digest) for name, digest in (raw.get("recorded") or {}).items()},
     )
 

@@ -16,6 +16,8 @@ from checkers.history.retention import (
     TOMBSTONES_MS,
     Expiry,
     Retention,
+    is_compacted,
+    keeps_all,
     retention_of,
     start_written_ns,
     tombstones_kept_ms,
@@ -36,6 +38,8 @@ RUN: dict[str, Any] = {"run_ms": 60_000.0, "ahead_ms": 0.0, "behind_ms": 0.0, "r
         ([{"log.retention.ms": -1}, {"log.retention.ms": 9}], {}, Retention(9, None)),
         ([{"log.retention.bytes": 100}], {"retention.bytes": 50}, Retention(DEFAULT_MS, 50)),
         ([{"log.retention.ms": 7}], {"cleanup.policy": "compact"}, Retention(None, None)),
+        ([{"log.cleanup.policy": "compact", "log.retention.ms": 7}], {}, Retention(None, None)),
+        ([{"log.cleanup.policy": "compact"}], {"cleanup.policy": "delete"}, Retention()),
         ([{}, {"log.message.timestamp.type": "LogAppendTime"}], {}, Retention(DEFAULT_MS, None, True)),
         ([{"log.message.timestamp.type": "LogAppendTime"}], {"message.timestamp.type": "CreateTime"}, Retention()),
     ],
@@ -123,6 +127,36 @@ def test_tombstones_stay_as_long_as_the_topic_says_or_else_the_brokers(
     brokers: list[dict[str, object]], topic: dict[str, object], expected_ms: int
 ) -> None:
     assert tombstones_kept_ms(brokers, topic) == expected_ms
+
+
+@pytest.mark.parametrize(
+    ("brokers", "topic", "expected"),
+    [
+        ([], {}, False),
+        ([{"log.cleanup.policy": "delete"}], {"cleanup.policy": "compact,delete"}, True),
+        ([{}, {"log.cleanup.policy": "compact,delete"}], {}, True),
+        ([{"log.cleanup.policy": "compact"}], {"cleanup.policy": "delete"}, False),
+    ],
+)
+def test_topic_is_compacted_by_its_own_policy_or_else_by_any_broker_s(
+    brokers: list[dict[str, object]], topic: dict[str, object], expected: bool
+) -> None:
+    assert is_compacted(brokers, topic) is expected
+
+
+@pytest.mark.parametrize(
+    ("brokers", "expected"),
+    [
+        ([{"min.insync.replicas": 2}], True),
+        ([{}, {"log.retention.bytes": 100}], False),
+        ([{"log.retention.minutes": 5}], False),
+        ([{"log.cleanup.policy": "compact"}], False),
+    ],
+)
+def test_topic_without_settings_keeps_all_where_no_broker_says_when_records_go(
+    brokers: list[dict[str, object]], expected: bool
+) -> None:
+    assert keeps_all(brokers) is expected
 
 
 def test_request_can_have_deleted_what_retention_cannot() -> None:
