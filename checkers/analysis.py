@@ -221,7 +221,7 @@ def _evidence(
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
         expiry_of(run_dir / "history.jsonl", info, events, requested=health.deletions > 0),
-        _lives(history, prepared) if info.remade else (),
+        _lives(history, prepared) if info.remade and info.remade_keep_all else (),
     )
 
 

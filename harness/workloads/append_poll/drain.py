@@ -135,7 +135,7 @@ class Drain:
                         raise _Incomplete("the leader changed while it was read")
                 except _Incomplete as error:
                     problem = str(error)
-                    if reader == "confluent":
+                    if reader == "confluent" and time.monotonic() < end_s:
                         span = self._begun_anew(attempt, span)
                 else:
                     self._history.harness(

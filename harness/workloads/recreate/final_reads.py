@@ -106,10 +106,16 @@ class LastLives:
     def read(self) -> None:
         """Ask every broker for each topic's id, until it has heard of it, and read each topic whole by both readers.
 
-        One of which no broker had heard in the round before is lost: it is asked for, and tried to be read, once more.
+        One of which no broker had heard, when all could be asked, is lost: from then on it is asked for, and tried to
+        be read, once a round, until a broker tells it after all.
         """
-        heard = set().union(*(self._ask(broker_id) for broker_id in sorted(self._clusters[0].addresses)))
-        self._unheard = set(range(len(self._clusters))) - heard
+        answers = [self._ask(broker_id) for broker_id in sorted(self._clusters[0].addresses)]
+        for nth in range(len(self._clusters)):
+            told = [answer.get(nth) for answer in answers]
+            if True in told:
+                self._unheard.discard(nth)
+            elif None not in told:
+                self._unheard.add(nth)
         for nth, (drain, admin) in enumerate(self._drains):
             limit_s = UNHEARD_S if nth in self._unheard else ROUND_S
             drain.round(list(range(self._partitions)), current_leaders(admin), limit_s)
@@ -131,9 +137,9 @@ class LastLives:
         finally:
             client.close()
 
-    def _ask(self, broker_id: int) -> set[int]:
-        """The topics of which the broker told the id that they have."""
-        heard: set[int] = set()
+    def _ask(self, broker_id: int) -> dict[int, bool]:
+        """Of each topic that the broker could be asked for: whether it told the id that it has."""
+        heard: dict[int, bool] = {}
         connection = Connection(self._clusters[0].addresses[broker_id], "highwater-last-lives")
         try:
             for nth, cluster in enumerate(self._clusters):
@@ -143,10 +149,8 @@ class LastLives:
                     if told is None:
                         # The rotation has stopped it.
                         return heard
-                    if told == self._lives.of(nth).topic_id:
-                        heard.add(nth)
-                        break
-                    if time.monotonic() >= end_s:
+                    heard[nth] = told == self._lives.of(nth).topic_id
+                    if heard[nth] or time.monotonic() >= end_s:
                         break
                     self._sleep(PAUSE_S)
         finally:

@@ -89,6 +89,18 @@ def test_topic_that_one_broker_lacks_is_waited_for_in_every_round(rounds: Rounds
         assert took == pytest.approx(HEARD_S, abs=PAUSE_S)
 
 
+def test_topic_that_nobody_could_be_asked_for_is_waited_for(rounds: Rounds) -> None:
+    there = dict(rounds.told)
+    rounds.told |= {(broker, f"t{nth}"): None for broker in BROKERS for nth in range(2)}
+    assert rounds.read() == (3, 0, [ROUND_S, ROUND_S], 0.0)
+    # Two are asked, and have not heard of it yet; of the third nobody knows.
+    rounds.told = {**there, (1, "t1"): "", (2, "t1"): "", (3, "t0"): None}
+    for _ in range(2):
+        *_, limits, took = rounds.read()
+        assert limits == [ROUND_S, ROUND_S]
+        assert took == pytest.approx(2 * HEARD_S, abs=2 * PAUSE_S)
+
+
 def test_broker_that_is_stopped_is_asked_no_further(rounds: Rounds) -> None:
     rounds.told[2, "t0"] = None
     assert rounds.read() == (3, 2, [ROUND_S, ROUND_S], 0.0)
