@@ -78,13 +78,16 @@ def export_history(store: RunStore, path: Path, *, dense: bool = False) -> Writt
     """
     if path.exists():
         raise StoreError(f"{path}: is there already")
-    imported = store.read_run().get("imported")
+    run = store.read_run()
+    imported = run.get("imported")
     if isinstance(imported, dict):
         operations = list(read_history(store.path / str(imported["file"])).operations)
         notes: list[str] = []
     else:
         exported = Exported(read_lines(store))
         operations, notes = exported.operations(), exported.notes()
+        if _is_compacted(run):
+            notes.append("compaction: Jepsen takes a value for lost that a newer one replaced before it was read")
     highest = max((offset for operation in operations for _, offset in _offsets(operation)), default=0)
     if dense:
         operations = _with_dense_offsets(operations)
@@ -99,6 +102,12 @@ def export_history(store: RunStore, path: Path, *, dense: bool = False) -> Writt
         part.unlink(missing_ok=True)
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
     return Written(len(operations), notes)
+
+
+def _is_compacted(run: Mapping[str, Any]) -> bool:
+    topic = run.get("topic")
+    config = topic.get("config") if isinstance(topic, dict) else None
+    return isinstance(config, dict) and "compact" in str(config.get("cleanup.policy", ""))
 
 
 def read_lines(store: RunStore) -> list[Line]:
@@ -144,12 +153,24 @@ class Exported:
         sends = [opened.line for opened in self._opened.values() if opened.line["f"] == "send"]
         self._transactional = {self._key(line) for line in sends if line.get("txn") is not None}
         self._acks_one = sum(line.get("acks") == 1 for line in sends)
+        self._starts: dict[int, int] = {}
+        for opened in self._opened.values():
+            if opened.outcome == "ok" and (start := _start(opened)) > 0:
+                key = self._key(opened.line)
+                self._starts[key] = max(start, self._starts.get(key, 0))
+        self._deleted_unread = 0
 
     def notes(self) -> list[str]:
         """What became of partitions of several topics, and what was left out."""
         notes = []
         if self._acks_one:
             notes.append(f"{self._acks_one:,} sends with acks=1: Jepsen takes them for ones that may not be lost")
+        if self._starts:
+            notes.append(
+                f"log starts up to {max(self._starts.values()):,}: Jepsen knows no deletion, and takes for lost what "
+                f"was acknowledged below them and read by nobody ({self._deleted_unread:,}), and for a skip what a "
+                "consumer that was behind jumped over"
+            )
         if self._remade:
             notes.append(
                 f"{self._of_remade:,} lines on topics that are made anew left out, for Jepsen knows a log by its name: "
@@ -180,7 +201,9 @@ class Exported:
         for nth, line in enumerate(self._lines):
             timed += [((at, 2, nth, 0), one) for at, one in _nemesis(line)]
         timed.sort(key=lambda one: one[0])
-        return [replace(operation, index=index) for index, (_, operation) in enumerate(timed)]
+        operations = [replace(operation, index=index) for index, (_, operation) in enumerate(timed)]
+        self._deleted_unread = _unread_below(self._starts, operations)
+        return operations
 
     def _key(self, line: Line) -> int:
         return self._keys[str(line["topic"]), int(line["partition"])]
@@ -350,6 +373,26 @@ def _operation(event: _Event, process: int, kind: str, time_ns: int) -> Operatio
     return Operation(
         0, process, kind, event.f, time_ns, 0, micro=() if assigns else what, keys=what if assigns else (), extra=extra
     )
+
+
+def _start(opened: _Open) -> int:
+    """The log's start that an answer told; 0 where it told none."""
+    assert opened.done is not None
+    told = (opened.done.get("log_start"), opened.done.get("low_watermark"))
+    return max((int(one) for one in told if one is not None), default=0)
+
+
+def _unread_below(starts: Mapping[int, int], operations: Sequence[Operation]) -> int:
+    """How many acknowledged values below the starts no operation that came out well returned."""
+    sent: set[tuple[int, int | None]] = set()
+    read: set[tuple[int, int | None]] = set()
+    for operation in operations:
+        for micro in operation.micro if operation.type == "ok" else ():
+            if isinstance(micro, Poll):
+                read.update((key, value) for key, records in micro.records.items() for _, value in records)
+            elif micro.offset is not None and micro.offset < starts.get(micro.key, 0):
+                sent.add((micro.key, micro.value))
+    return len(sent - read)
 
 
 def _nemesis(line: Line) -> Iterator[tuple[int, Operation]]:

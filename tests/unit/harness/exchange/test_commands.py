@@ -105,6 +105,34 @@ def test_export_says_what_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFi
     assert [one.micro for one in dense if one.type == "ok" and one.micro] == [[Send(0, 1, 0)], [Poll({0: [(0, 1)]})]]
 
 
+def test_export_says_that_jepsen_knows_no_deletion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    story = Story()
+    for value in range(4):
+        story.send(value + 1, value)
+    story.poll(0, [(0, 1)])
+    story.delete(2)
+    story.poll(3, [(3, 4)], log_start=3)
+    run = _run_of(story, tmp_path / "run")
+    assert main(["export", str(run), "--to", "jepsen", str(tmp_path / "a.edn")]) == 0
+    assert (
+        "log starts up to 3: Jepsen knows no deletion, and takes for lost what was acknowledged below them and read by "
+        "nobody (2), and for a skip what a consumer that was behind jumped over"
+    ) in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(("policy", "said"), [("compact", True), ("compact,delete", True), ("delete", False)])
+def test_export_says_that_jepsen_knows_no_compaction(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], policy: str, said: bool
+) -> None:
+    story = Story()
+    story.send(1, 0)
+    run = _run_of(story, tmp_path / "run")
+    topic = {"name": "hw", "partitions": 1, "config": {"cleanup.policy": policy}}
+    (run / "run.json").write_text(json.dumps({"schema": 1, "name": "r", "topic": topic}))
+    assert main(["export", str(run), "--to", "jepsen", str(tmp_path / "a.edn")]) == 0
+    assert ("compaction: Jepsen takes a value for lost" in capsys.readouterr().out) == said
+
+
 def _exported(story: Story) -> list[dict[str, Any]]:
     return [
         {str(name): value for name, value in as_map(operation).items()}
