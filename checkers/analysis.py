@@ -42,11 +42,12 @@ from checkers.progress import Progress
 from checkers.results import results as run_report
 from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings, script_names
+from checkers.settled.unsettle import LEAST_BYTES
 from checkers.spark.hadoop import HadoopFiles
 from checkers.spark.master import is_local, is_submitted
 from checkers.spark.places import Place, Stored, is_file, lines_with
 from checkers.spark.session import history_bytes, open_session, start_java, suit
-from checkers.spark.tables import in_one_piece, read_table
+from checkers.spark.tables import read_table
 from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.prefixes import stands
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
@@ -104,7 +105,18 @@ def analyse(
                 prepared = decoding.result()
                 raw_events = load_events(session, prepared.event_files, info, parquet)
                 history, health = reading.result()
-                results, charts = _judge(pool, progress, session, folder, info, history, health, prepared, raw_events)
+                results, charts = _judge(
+                    pool,
+                    progress,
+                    session,
+                    folder,
+                    info,
+                    history,
+                    health,
+                    prepared,
+                    raw_events,
+                    settle=size >= LEAST_BYTES,
+                )
                 results["analysis"] = {
                     "seconds": round(time.monotonic() - began, 1),
                     "operations": health.operations,
@@ -163,16 +175,17 @@ def _judge(
     health: HistoryHealth,
     prepared: Prepared,
     raw_events: DataFrame,
+    *,
+    settle: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(results.json without `analysis`, series.json)."""
+    """(results.json without `analysis`, series.json). settle: whether what is settled is to be left out."""
     chosen = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
     marks = progress.watch(pool.submit(lambda: [row.asDict() for row in chosen.collect()]))
     evidence = _evidence(session, folder.whole, info, history, health, prepared, raw_events, marks)
     queries = Queries(pool, progress, history, evidence)
     faults = faults_of(marks.result())
     has_znodes = not prepared.missing_evidence.get("zookeeper")
-    # Of a short one all is judged sooner than it is known what is settled.
-    tables = None if in_one_piece(session) else folder.whole / "parquet"
+    tables = folder.whole / "parquet" if settle else None
     rows = found(
         history, evidence, raw_events, faults, progress, has_znodes=has_znodes, tables=tables, after=_AFTER_FAMILIES
     )

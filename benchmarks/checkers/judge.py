@@ -25,9 +25,9 @@ from checkers.history import schema
 from checkers.history.load import stored_history
 from checkers.history.run_info import RunInfo, load_run_info
 from checkers.settled.figures import with_settled
-from checkers.settled.unsettle import settled_of
+from checkers.settled.unsettle import LEAST_BYTES, settled_of
 from checkers.spark.session import open_session
-from checkers.spark.tables import empty, in_one_piece
+from checkers.spark.tables import empty
 from checkers.verdicts.catalogue import BLACK_BOX, DRAINS
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import Row, by_checker, judge
@@ -38,10 +38,8 @@ WITNESSES = 1000
 """Findings that are brought back of a kind: all that are planted."""
 
 
-def judged(
-    spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, settle: bool | None = None
-) -> list[Row]:
-    """What the black-box families find in the tables of a folder. settle: as `analyze` does, unless said."""
+def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, *, settle: bool) -> list[Row]:
+    """What the black-box families find in the tables of a folder. settle: whether what is settled is left out."""
     history = stored_history(spark, folder)
     nothing = empty(spark, schema.EVENTS)
     evidence = build_evidence(
@@ -53,8 +51,7 @@ def judged(
         empty(spark, schema.CHECKPOINT),
         [],
     )
-    wanted = not in_one_piece(spark) if settle is None else settle
-    settled = settled_of(history, folder) if wanted else None
+    settled = settled_of(history, folder) if settle else None
     facts = build_facts(
         history if settled is None else settled.rest,
         leader_changes(history, evidence),
@@ -109,10 +106,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--micro-operations", type=int, required=True)
     arguments = parser.parse_args(argv)
     began = time.monotonic()
-    spark = open_session(history_bytes=arguments.micro_operations * BYTES_A_MICRO_OPERATION)
+    size = arguments.micro_operations * BYTES_A_MICRO_OPERATION
+    spark = open_session(history_bytes=size)
     started = time.monotonic()
     info = load_run_info(arguments.folder)
-    rows = judged(spark, arguments.folder, info)
+    rows = judged(spark, arguments.folder, info, settle=size >= LEAST_BYTES)
     over = time.monotonic()
     spark.stop()
     seconds = {"start_s": started - began, "judge_s": over - started}

@@ -48,6 +48,12 @@ class Settled:
     counts: Mapping[str, Mapping[str, int]]
 
 
+LEAST_BYTES = 50_000_000
+"""Of what a run has to be judged: below, all is judged sooner than it is known what is settled. At 6.5 MB (10^5
+micro-operations as JSON lines) it takes 3 s more, at 65 MB a fifth of the CPU time less.
+"""
+
+
 def settled_of(history: History, parquet: Place) -> Settled | None:
     """None where it is not tried, or not worth it. parquet: the folder of its tables, and of those on the way.
 
