@@ -176,7 +176,8 @@ def test_heal_process_that_is_still_ending_is_waited_for(
 
         def end_it(_seconds: float) -> None:
             sleeper.kill()
-            sleeper.wait(30)
+            # Without a limit: with one, wait itself sleeps between its looks, which is this function.
+            sleeper.wait()
 
         monkeypatch.setattr(time, "sleep", end_it)
         left = heal().left
