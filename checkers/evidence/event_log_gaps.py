@@ -35,6 +35,11 @@ def headless() -> Column:
     return (F.col("first") == 0) & (F.col("opening.e") != "start")
 
 
+def whole() -> Column:
+    """Of an incarnation: it lacks nothing that its lines alone show."""
+    return ~holed() & ~headless()
+
+
 def unlogged_lives(lives: DataFrame, events: DataFrame, registrations: DataFrame) -> DataFrame:
     """(b, czxids): lives of /brokers/ids/N that no incarnation of N has logged, but for those killed before they could.
 
@@ -82,7 +87,7 @@ def _copied(history: History, events: DataFrame) -> DataFrame:
 def whole_logs(history: History, events: DataFrame, timeline: DataFrame, registrations: DataFrame) -> frozenset[int]:
     """Brokers whose event log is there and lacks nothing that shows."""
     lives = incarnations(events)
-    odd = F.bool_or(holed() | headless()).alias("odd")
+    odd = F.bool_or(~whole()).alias("odd")
     nodes = {row.b: (row.node, row.odd) for row in lives.groupBy("b", "node").agg(odd).collect()}
     silent = {row.b for row in unlogged_lives(lives, events, registrations).collect()}
     unlogged = {row.node for row in unlogged_acks(history, events, timeline).select("node").distinct().collect()}

@@ -63,12 +63,21 @@ class Evidence:
     expiry: Expiry | None = None
     lives: tuple[str, ...] = ()
 
+    def sound(self) -> Column:
+        """Of a row with `node` and `p`: the replica's files were copied whole, and as its broker left them."""
+        return F.col("node").isin(*self.segment_nodes) & self.touched.spared()
+
     def lasting(self) -> Column:
         """Of a row with `p`: a partition that the run has from some time on until its end, and whose replicas' files
         can be held against each other.
         """
         of_the_run = F.col("p").isin(*self.info.partitions)
         return of_the_run | F.coalesce(life_of().isin(*self.lives), F.lit(False)) if self.lives else of_the_run
+
+
+def told_to_go() -> Column:
+    """Of an event: the broker was told to delete its replica."""
+    return (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
 
 
 def build_evidence(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from checkers.evidence.event_log_gaps import headless, holed, incarnations
+from checkers.evidence.event_log_gaps import incarnations, whole
 from checkers.evidence.timeline import Evidence
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 from checkers.white_box.znode_rules import ISR_ZNODE
@@ -29,11 +29,11 @@ def agreement_rules(evidence: Evidence) -> Family:
     leads = ((F.col("e") == "hw") & (F.col("role") == "leader")) | ((F.col("e") == "ack") & (F.col("acks") == -1))
     told = F.col("e").isin("become_leader", "become_follower", "isr_commit")
     # What a leader acts by, an earlier line of its life says: that one may be missing where lines are.
-    whole = incarnations(evidence.events).where(~holed() & ~headless()).select("i", F.lit(True).alias("whole"))
+    unbroken = incarnations(evidence.events).where(whole()).select("i", F.lit(True).alias("whole"))
     acted = (
         evidence.timeline.where(told | leads)
         .where(evidence.lasting())
-        .join(F.broadcast(whole), on="i", how="left")
+        .join(F.broadcast(unbroken), on="i", how="left")
         .where(told | (F.col("whole") & F.col("was_pe").isNotNull()))
         .join(F.broadcast(began), on="p", how="left")
         .where(F.col("drain_ns").isNull() | (F.col("t_ns") < F.col("drain_ns")))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.evidence.timeline import Evidence
+from checkers.evidence.timeline import Evidence, told_to_go
 from checkers.spark.tables import kept, one_piece
 
 NO_ERROR = "0"
@@ -62,7 +62,7 @@ def replica_lives(evidence: Evidence) -> DataFrame:
 
 def _lines(evidence: Evidence) -> DataFrame:
     """Lines about a replica, those included that have its log deleted, or flushed."""
-    deletes = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
+    deletes = told_to_go()
     cut, opens = F.col("e") == "truncate", F.col("e") == "recovered"
     columns = ("node", "b", "i", "p", "s", "t_ns", "e", "le", "leo", "last", "own_leo", "from_leo", "to", "upto")
     lines = (

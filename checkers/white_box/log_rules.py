@@ -29,7 +29,7 @@ def log_rules(evidence: Evidence) -> Family:
         F.count_if(_torn()).alias("torn"),
     )
     # What a fault did to a replica's files is no anomaly. Whether anything is lost by it shows when that replica leads.
-    sound = F.col("node").isin(*evidence.segment_nodes) & evidence.touched.spared()
+    sound = evidence.sound()
     in_its_folder = F.col("kind") == "epoch"
     judged = batches.where(sound)
     judged_files = checkpoints.where(sound & (in_its_folder | evidence.touched.spared_shared()))

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
-from checkers.evidence.timeline import Evidence, transaction_ns
+from checkers.evidence.timeline import Evidence, told_to_go, transaction_ns
 from checkers.evidence.unclean_elections import last_until
 from checkers.history import schema
 from checkers.spark.tables import empty, kept
@@ -24,7 +24,7 @@ def matching_rules(evidence: Evidence) -> Family:
     checkpoints = evidence.checkpoints.where(F.col("p").isNull() | mine)
     copied = F.col("node").isin(*evidence.segment_nodes)
     # What a fault did to a replica's files is no anomaly. Whether anything is lost by it shows when that replica leads.
-    sound = copied & evidence.touched.spared()
+    sound = evidence.sound()
     judged = evidence.batches.where(mine & sound)
     marks = kept(known_watermarks(evidence, checkpoints, copied, sound))
     wanted = evidence.info.replication_factor or 1
@@ -44,8 +44,7 @@ def known_watermarks(evidence: Evidence, checkpoints: DataFrame, copied: Column,
     that was told to go, as one is that was moved elsewhere, is none of these. A checkpoint that a fault touched says
     nothing of what is sound.
     """
-    gone = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
-    left = evidence.events.where(gone).groupBy("node", "p").agg(F.max("t_ns").alias("left_ns"))
+    left = evidence.events.where(told_to_go()).groupBy("node", "p").agg(F.max("t_ns").alias("left_ns"))
     drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
     began = drains.groupBy("p").agg(F.min("invoke_ns").alias("drain_ns"))
     logged = (

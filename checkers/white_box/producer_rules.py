@@ -33,7 +33,7 @@ def producer_rules(evidence: Evidence) -> Family:
     """Both rules, on replicas whose files no fault damaged."""
     readable = evidence.batches.where(F.col("problem").isNull())
     mine = readable.where(F.col("producer_id") >= 0)
-    sound = F.col("node").isin(*evidence.segment_nodes) & evidence.touched.spared()
+    sound = evidence.sound()
     starts = (
         evidence.batches.where(F.col("problem").isNull()).groupBy("node", "p").agg(F.min("base").alias("log_start"))
     )

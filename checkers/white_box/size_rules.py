@@ -17,8 +17,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.evidence.event_log_gaps import headless, holed, incarnations
-from checkers.evidence.timeline import Evidence
+from checkers.evidence.event_log_gaps import incarnations, whole
+from checkers.evidence.timeline import Evidence, told_to_go
 from checkers.verdicts.findings import Rule, apply_rules, figures, text
 
 LOG_START = "log-start"
@@ -51,14 +51,13 @@ def _sizes(evidence: Evidence, record: Column) -> DataFrame:
     """(node, p, bytes, holders): of each replica that reaches the furthest end, at most so many bytes; and all nodes
     that have files of the partition, which were copied whole and as they were left.
     """
-    copied = F.col("node").isin(*evidence.segment_nodes) & evidence.touched.spared()
     files = (
         evidence.batches.where(F.col("p").isin(*evidence.info.partitions))
         .groupBy("node", "p", "file")
         .agg(
             F.max(F.struct("file_position", "records")).alias("tail"),
             F.max("last").alias("last"),
-            F.bool_and(copied & F.col("problem").isNull()).alias("sound"),
+            F.bool_and(evidence.sound() & F.col("problem").isNull()).alias("sound"),
         )
     )
     replicas = files.groupBy("node", "p").agg(
@@ -80,10 +79,10 @@ def _cuts(evidence: Evidence, record: Column) -> DataFrame:
     """(p, told, cut): the nodes whose event logs are whole and tell of it, and at most so many bytes were cut off its
     replicas. A cut whose line a kill took shows in where the log was opened next.
     """
-    whole = (
+    all_told = (
         incarnations(evidence.events)
         .groupBy("node")
-        .agg(F.bool_and(~holed() & ~headless()).alias("whole"))
+        .agg(F.bool_and(whole()).alias("whole"))
         .where("whole")
         .select("node")
     )
@@ -92,10 +91,9 @@ def _cuts(evidence: Evidence, record: Column) -> DataFrame:
     lines = lines.withColumn("end_before", F.last("own_leo", ignorenulls=True).over(moments))
     cut = F.when(F.col("e") == "truncate", F.col("from_leo") - F.col("to"))
     cut = cut.when(F.col("e") == "recovered", F.col("end_before") - F.col("own_leo"))
-    gone = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
-    left = evidence.events.where(gone).select("p").distinct()
+    left = evidence.events.where(told_to_go()).select("p").distinct()
     return (
-        lines.join(F.broadcast(whole.withColumn("is_whole", F.lit(True))), on="node", how="left")
+        lines.join(F.broadcast(all_told.withColumn("is_whole", F.lit(True))), on="node", how="left")
         .groupBy("p")
         .agg(
             F.collect_set(F.when(F.col("is_whole"), F.col("node"))).alias("told"),

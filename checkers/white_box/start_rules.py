@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
 from checkers.evidence.interrupted import joined, settled
-from checkers.evidence.timeline import Evidence
+from checkers.evidence.timeline import Evidence, told_to_go
 from checkers.history.faults import Interruption
 from checkers.spark.tables import kept
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -56,11 +56,10 @@ def _starts(evidence: Evidence) -> DataFrame:
     """(node, p, start, first_ns, last_ns): of each replica whose files no fault touched; its node's files were copied
     from first_ns on, -1 where no line says when, and until last_ns.
     """
-    mine = F.col("p").isin(*evidence.info.partitions) & F.col("node").isin(*evidence.segment_nodes)
-    spared = evidence.touched.spared()
-    first = evidence.batches.where(mine & spared & F.col("base").isNotNull())
+    sound = F.col("p").isin(*evidence.info.partitions) & evidence.sound()
+    first = evidence.batches.where(sound & F.col("base").isNotNull())
     marks = evidence.checkpoints.where(
-        mine & spared & evidence.touched.spared_shared() & (F.col("kind") == "log-start") & F.col("offset").isNotNull()
+        sound & evidence.touched.spared_shared() & (F.col("kind") == "log-start") & F.col("offset").isNotNull()
     )
     copies = evidence.history.marks.where(F.col("f") == "evidence")
     times = copies.groupBy("node").agg(F.min("time_ns").alias("first_ns"), F.max("time_ns").alias("last_ns"))
@@ -119,7 +118,7 @@ def _above(evidence: Evidence, starts: DataFrame) -> DataFrame:
 def _settled_deletions(evidence: Evidence, starts: DataFrame, spans: Sequence[Interruption]) -> DataFrame:
     """(p, replica, start, upto, op, complete_ns, first_ns): one row per replica and deletion that it must know of."""
     written_ns = evidence.info.start_written_ns
-    gone = evidence.events.where((F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True)))
+    gone = evidence.events.where(told_to_go())
     left = gone.select("p", F.col("node").alias("replica"), F.lit(True).alias("left")).distinct()
     forgotten = [
         (F.col("invoke_ns") <= span.until_ns) & (F.col("last_ns") >= span.from_ns) for span in spans if span.forgets

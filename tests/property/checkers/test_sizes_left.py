@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.evidence.timeline import build_timeline
+from checkers.evidence.timeline import Evidence, build_timeline
 from checkers.evidence.touched_files import TouchedFiles
 from checkers.history import schema
 from checkers.history.retention import Expiry
@@ -177,6 +178,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
             unclean={},
             expiry=SIZE_ALONE,
         )
+        evidence.sound = partial(Evidence.sound, evidence)
         ((findings, figures),) = size_rules(
             evidence, spark.createDataFrame(starts, "node string, p string, start bigint, last_ns bigint")
         )
