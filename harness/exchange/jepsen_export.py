@@ -19,11 +19,11 @@ from typing import Any
 
 from harness.exchange.edn import Keyword, to_edn
 from harness.exchange.jepsen_import import as_map
+from harness.exchange.offsets import LARGE_OFFSET, highest_offset, unread_below, with_dense_offsets
 from harness.exchange.operations import NEMESIS, Operation, Poll, Send, read_history
+from harness.plan.recorded import is_compacted
 from harness.runs.store import RunStore, StoreError
 
-LARGE_OFFSET = 1_000_000
-"""From here on Jepsen's vector of a log, which has a place for each offset, takes a noticeable share of its heap."""
 _ORDER = {"ok": 2, "info": 1, "fail": 0}
 
 Line = Mapping[str, Any]
@@ -86,11 +86,11 @@ def export_history(store: RunStore, path: Path, *, dense: bool = False) -> Writt
     else:
         exported = Exported(read_lines(store))
         operations, notes = exported.operations(), exported.notes()
-        if _is_compacted(run):
+        if is_compacted(run):
             notes.append("compaction: Jepsen takes a value for lost that a newer one replaced before it was read")
-    highest = max((offset for operation in operations for _, offset in _offsets(operation)), default=0)
+    highest = highest_offset(operations)
     if dense:
-        operations = _with_dense_offsets(operations)
+        operations = with_dense_offsets(operations)
     elif highest >= LARGE_OFFSET:
         notes.append(f"offsets up to {highest:,}: with --dense-offsets Jepsen's checker needs less memory")
     part = path.with_name(path.name + ".part")
@@ -102,12 +102,6 @@ def export_history(store: RunStore, path: Path, *, dense: bool = False) -> Writt
         part.unlink(missing_ok=True)
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
     return Written(len(operations), notes)
-
-
-def _is_compacted(run: Mapping[str, Any]) -> bool:
-    topic = run.get("topic")
-    config = topic.get("config") if isinstance(topic, dict) else None
-    return isinstance(config, dict) and "compact" in str(config.get("cleanup.policy", ""))
 
 
 def read_lines(store: RunStore) -> list[Line]:
@@ -202,7 +196,7 @@ class Exported:
             timed += [((at, 2, nth, 0), one) for at, one in _nemesis(line)]
         timed.sort(key=lambda one: one[0])
         operations = [replace(operation, index=index) for index, (_, operation) in enumerate(timed)]
-        self._deleted_unread = _unread_below(self._starts, operations)
+        self._deleted_unread = unread_below(self._starts, operations)
         return operations
 
     def _key(self, line: Line) -> int:
@@ -382,19 +376,6 @@ def _start(opened: _Open) -> int:
     return max((int(one) for one in told if one is not None), default=0)
 
 
-def _unread_below(starts: Mapping[int, int], operations: Sequence[Operation]) -> int:
-    """How many acknowledged values below the starts no operation that came out well returned."""
-    sent: set[tuple[int, int | None]] = set()
-    read: set[tuple[int, int | None]] = set()
-    for operation in operations:
-        for micro in operation.micro if operation.type == "ok" else ():
-            if isinstance(micro, Poll):
-                read.update((key, value) for key, records in micro.records.items() for _, value in records)
-            elif micro.offset is not None and micro.offset < starts.get(micro.key, 0):
-                sent.add((micro.key, micro.value))
-    return len(sent - read)
-
-
 def _nemesis(line: Line) -> Iterator[tuple[int, Operation]]:
     """A fault, or its end, as two operations: when its change was begun, and when it was made and observed."""
     if line.get("kind") != "nemesis" or line.get("f") not in ("start", "stop"):
@@ -409,29 +390,3 @@ def _nemesis(line: Line) -> Iterator[tuple[int, Operation]]:
     for at, value in ((int(line.get("began_ns") or made_ns), asked), (made_ns, seen)):
         name = f"{line['f']}-{line['fault']}"
         yield at, Operation(0, None, "info", name, at, 0, value=value, process_name=NEMESIS)
-
-
-def _offsets(operation: Operation) -> Iterator[tuple[int, int]]:
-    """(key, offset) of all that an operation names."""
-    for micro in operation.micro:
-        if isinstance(micro, Send):
-            if micro.offset is not None:
-                yield micro.key, micro.offset
-        else:
-            yield from ((key, offset) for key, records in micro.records.items() for offset, _ in records)
-
-
-def _with_dense_offsets(operations: Sequence[Operation]) -> list[Operation]:
-    """Offsets that the history knows of, numbered from 0 in each key; their order stays."""
-    known: dict[int, set[int]] = {}
-    for operation in operations:
-        for key, offset in _offsets(operation):
-            known.setdefault(key, set()).add(offset)
-    place = {key: {offset: nth for nth, offset in enumerate(sorted(offsets))} for key, offsets in known.items()}
-
-    def moved(micro: Send | Poll) -> Send | Poll:
-        if isinstance(micro, Send):
-            return micro if micro.offset is None else replace(micro, offset=place[micro.key][micro.offset])
-        return Poll({key: [(place[key][at], value) for at, value in got] for key, got in micro.records.items()})
-
-    return [replace(operation, micro=[moved(micro) for micro in operation.micro]) for operation in operations]

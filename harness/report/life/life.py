@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.plan.recorded import is_compacted
 from harness.report import background
 from harness.report.life import states
 from harness.report.life import told as history
@@ -116,7 +117,6 @@ def _life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: M
     _refuse_unknown(files, run, p, found)
     values = found.told.values
     steps = _steps(found, run, p, offset, names)
-    config = (run.get("topic") or {}).get("config") or {}
     made = Life(
         partition=p,
         offset=offset,
@@ -129,7 +129,7 @@ def _life(files: RunFiles, run: Mapping[str, Any], p: str, offset: int, names: M
                 offset,
                 names,
                 lambda epoch: states.led_by(found.znode.found, epoch, nodes),
-                compacts="compact" in str(config.get("cleanup.policy", "")),
+                compacts=is_compacted(run),
             )
         ),
         steps=tuple(sorted(steps, key=causal)),
