@@ -65,6 +65,8 @@ class Broker:
         self._halted = False
         self._clean = True
         self._exit_code = 0
+        self._registrations_logged = 0
+        """How many of the control plane's epochs the event log has."""
         self._control: ControlPlane | None = None
         self._data: DataPlane | None = None
 
@@ -133,19 +135,23 @@ class Broker:
         data.listen()
         broker_epoch = control.register()
         data.store.registered(broker_epoch, control.epoch_before)
-        self._log_registered(broker_epoch)
+        self._log_registrations(control)
         _log.info("broker %d is up on %s", settings.broker_id, ", ".join(map(str, data.ports)))
 
     # -- what happens to it ----------------------------------------------------------------------------------------
 
-    def _log_registered(self, broker_epoch: int) -> None:
+    def _log_registrations(self, control: ControlPlane) -> None:
+        """All that are not in the event log yet: one may have ended unseen, or been withdrawn by a shutdown."""
         if self._event_log is not None:
-            self._event_log.emit_now("registered", be=broker_epoch)
+            logged, self._registrations_logged = self._registrations_logged, len(control.epochs)
+            for broker_epoch in control.epochs[logged : self._registrations_logged]:
+                self._event_log.emit_now("registered", be=broker_epoch)
 
     def _on_registered(self, broker_epoch: int) -> None:
         assert self._data is not None
+        assert self._control is not None
         self._data.store.registered(broker_epoch)
-        self._log_registered(broker_epoch)
+        self._log_registrations(self._control)
 
     def _on_fenced(self) -> None:
         assert self._data is not None
@@ -264,6 +270,8 @@ class Broker:
                     control.close()
             finally:
                 if self._event_log is not None:
+                    if control is not None:
+                        self._log_registrations(control)
                     if self._clean:
                         self._event_log.emit("stop")
                     self._event_log.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from broker.config.settings import Settings, topic_bool, topic_int
@@ -107,6 +107,11 @@ class ControlPlane:
         store = ZkTopicStore(self.client, self.broker_id)
         configs = store.topic_configs(sorted(store.topic_names()))
         return {topic: usable_overrides(topic, overrides) for topic, overrides in configs.items()}
+
+    @property
+    def epochs(self) -> Sequence[int]:
+        """Broker epochs under which this process was registered; see Registration."""
+        return self._registrar.epochs if self._built else ()
 
     @property
     def epoch_before(self) -> int | None:

@@ -118,6 +118,10 @@ class Registration:
         """The last one that no attempt of this object left."""
         self._tried: set[bytes] = set()
         """What this object's attempts, one for each session, leave as the trace."""
+        self.epochs: list[int] = []
+        """Broker epochs under which this object is known to have been registered, the oldest first: those `register`
+        returned, and those whose answer was lost, and then their session. Grows alone; any thread may read it.
+        """
         self.epoch_before: int | None = None
         """Broker epoch of this broker's last registration before this object's first; None where that is not known."""
 
@@ -154,6 +158,7 @@ class Registration:
                     self.epoch_before = None if before is None else before.mzxid
                 self._mine = [session]
                 self._record.write(self._mine)
+                self._was_registered(node.czxid)
                 return node.czxid
             if node is not None and time.monotonic() > deadline:
                 other = codecs.decode_broker(self._broker.id, node.data, node.czxid)
@@ -174,11 +179,17 @@ class Registration:
         self._trace = self._client.get(paths.registration(self._broker.id))
         if self._trace is None or self._trace.data not in self._tried:
             self._trace_of_others = self._trace
+        else:
+            self._was_registered(self._trace.mzxid)
+
+    def _was_registered(self, epoch: int) -> None:
+        if epoch not in self.epochs:
+            self.epochs.append(epoch)
 
     def _try_create(self, path: str, data: bytes, session: RecordedSession) -> None:
         """Whether the znode is this session's is read later: a response may be lost, another broker may be first."""
         where = paths.registration(self._broker.id)
-        left = codecs.encode_json({"version": 1, "session": f"0x{session.session_id & (2**64 - 1):x}"})
+        left = codecs.encode_json({"version": 1, "session": _hex(session.session_id)})
         self._tried.add(left)
         trace: Create | SetData
         if self._trace is None:
@@ -226,7 +237,7 @@ class Registration:
         }
         for session in self._mine:
             if session.session_id in owners and session.session_id != current.session_id:
-                _log.info("ending this broker's earlier ZooKeeper session 0x%x", session.session_id & (2**64 - 1))
+                _log.info("ending this broker's earlier ZooKeeper session %s", _hex(session.session_id))
                 end_session(self._client.hosts, session)
 
 
@@ -235,7 +246,12 @@ def _where(broker: Broker) -> str:
 
 
 def _session(owner: int) -> str:
-    return f"ZooKeeper session 0x{owner & (2**64 - 1):x}"
+    return f"ZooKeeper session {_hex(owner)}"
+
+
+def _hex(session_id: int) -> str:
+    """As ZooKeeper's own messages have it."""
+    return f"0x{session_id & (2**64 - 1):x}"
 
 
 def end_session(hosts: str, session: RecordedSession) -> None:

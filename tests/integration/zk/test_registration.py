@@ -212,6 +212,32 @@ def test_attempt_that_landed_unseen_is_none_that_the_folder_was_left_under(
     assert keeper.epoch_before == epoch
 
 
+def test_registration_that_nobody_saw_is_known_once_the_next_one_is_tried(
+    ready: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ZooKeeper's log has it, so the broker's event log has to name it, too."""
+    client = ready()
+    keeper, multi = registration(client, tmp_path), client.multi
+
+    def lost(operations: Sequence[Operation]) -> list[int]:
+        multi(operations)
+        raise SessionExpired("the session ended before the answer came")
+
+    monkeypatch.setattr(client, "multi", lost)
+    with pytest.raises(SessionExpired):
+        keeper.register()
+    landed = client.get(paths.broker_id(1))
+    assert landed is not None
+    assert keeper.epochs == []
+    other = ready()
+    monkeypatch.setattr(keeper, "_client", other)
+    second = keeper.register()
+    assert keeper.epochs == [landed.czxid, second]
+    other.delete(paths.broker_id(1))
+    third = keeper.register()
+    assert keeper.epochs == [landed.czxid, second, third]
+
+
 def test_withdrawn_registration_is_gone_at_once(ready: Connect, tmp_path: Path) -> None:
     client, other = ready(session_timeout_ms=30_000), ready()
     first = registration(client, tmp_path)
