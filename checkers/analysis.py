@@ -27,7 +27,7 @@ from checkers.coverage.queries import work_in
 from checkers.coverage.recovery import QuietWindow, load_end_ns, quiet_windows_of
 from checkers.coverage.requirements import CoverageResult, judge_coverage
 from checkers.coverage.seen import Queries
-from checkers.evidence.events import load_events
+from checkers.evidence.events import convert_events, load_events
 from checkers.evidence.fetched import RunFolder, fetched
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.timeline import Evidence, build_evidence
@@ -94,16 +94,17 @@ def analyse(
         progress = Progress(progress_file)
         with ThreadPoolExecutor(4) as pool:
             own = spark is None
-            converting = pool.submit(convert, path, parquet) if _reads_here(spark_master, spark) else None
-            decoding = progress.watch(pool.submit(prepare, folder.local, info, folder.whole))
+            here = _reads_here(spark_master, spark)
+            converting = pool.submit(convert, path, parquet) if here else None
+            decoding = progress.watch(pool.submit(_prepared, folder, info, here=here))
             size = history_bytes(folder.whole)
             session = spark or open_session(spark_master, history_bytes=size, conf=spark_conf)
             suit(session, size, spark_conf)
             try:
                 odd = None if converting is None else converting.result()
                 reading = progress.watch(pool.submit(load_history, session, path, parquet, odd))
-                prepared = decoding.result()
-                raw_events = load_events(session, prepared.event_files, info, parquet)
+                prepared, left = decoding.result()
+                raw_events = load_events(session, prepared.event_files, info, parquet, left)
                 history, health = reading.result()
                 results, charts = _judge(
                     pool,
@@ -132,6 +133,13 @@ def analyse(
         run_report.write_json(folder.local / "results.json", results)
         folder.publish()
     return Analysis(results["verdict"], results["sentence"], results)
+
+
+def _prepared(folder: RunFolder, info: RunInfo, *, here: bool) -> tuple[Prepared, Mapping[str, Place] | None]:
+    """What needs no session, with what `convert_events` returned. here: whether this process reads the event logs."""
+    prepared = prepare(folder.local, info, folder.whole)
+    parquet = folder.whole / "parquet"
+    return prepared, convert_events(prepared.event_files, info, parquet) if here else None
 
 
 def _reads_here(spark_master: str | None, spark: SparkSession | None) -> bool:

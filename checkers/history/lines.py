@@ -7,7 +7,8 @@ is broken, or only unusual, means is said in one place. Knows nothing of histori
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,21 +35,52 @@ _ARROW: dict[T.DataType, pa.DataType] = {
 }
 
 
-def write_lines(path: Path, kind: T.StructType, parquet: Path, odd: Path, *, chunk_bytes: int = CHUNK_BYTES) -> int:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How lines are read. kind: their fields; a line may lack some and have others, which are left out.
+
+    put: makes of lines as many that Arrow can read, which wants maps from texts to numbers as lists of {"key",
+    "value"}, and lists of one type; None where it is not sure of some. What is no JSON may not become any.
+    """
+
+    kind: T.StructType
+    put: Callable[[bytes], bytes | None] = lambda lines: lines
+
+    def read(self) -> pa.Schema:
+        """What Arrow reads."""
+        return pa.schema([(field.name, _arrow(field.dataType)) for field in self.kind.fields])
+
+    def made(self, table: pa.Table) -> pa.Table:
+        """With maps for what was read as lists of their entries."""
+        for number, field in enumerate(self.kind.fields):
+            if isinstance(field.dataType, T.MapType):
+                table = table.set_column(number, field.name, _maps(table.column(number)))
+        return table
+
+
+def write_lines(
+    path: Path,
+    form: Form,
+    parquet: Path,
+    odd: Path,
+    finished: Callable[[pa.Table], pa.Table] = lambda table: table,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> int:
     """Write the lines of a file as one Parquet file and those that Arrow does not read as Spark would to `odd`, as they
     are. Returns how many are odd; a file of none is not written. Files that are there are replaced.
 
-    kind: fields that are no maps; a line may lack some and have others, which are left out.
+    finished: what is written of a table; of the same columns, whatever its rows are.
     """
-    fields = pa.schema([(field.name, _arrow(field.dataType)) for field in kind.fields])
     odd.unlink(missing_ok=True)
     parquet.parent.mkdir(parents=True, exist_ok=True)
     count = 0
+    fields = finished(form.made(form.read().empty_table())).schema
     with path.open("rb") as file, pq.ParquetWriter(parquet, fields, compression="snappy") as writer:
         for chunk in _chunks(file, chunk_bytes):
-            tables, rest = _split(chunk, fields)
+            tables, rest = _split(chunk, form)
             for table in tables:
-                writer.write_table(table)
+                writer.write_table(finished(form.made(table)))
             if rest:
                 with odd.open("ab") as left:
                     left.writelines(rest)
@@ -61,7 +93,18 @@ def _arrow(kind: T.DataType) -> pa.DataType:
         return pa.list_(_arrow(kind.elementType))
     if isinstance(kind, T.StructType):
         return pa.struct([(field.name, _arrow(field.dataType)) for field in kind.fields])
+    if isinstance(kind, T.MapType):
+        return pa.list_(pa.struct([("key", _arrow(kind.keyType)), ("value", _arrow(kind.valueType))]))
     return _ARROW[kind]
+
+
+def _maps(entries: pa.ChunkedArray) -> pa.ChunkedArray:
+    entry = entries.type.value_type
+    made = [
+        pa.MapArray.from_arrays(lists.offsets, lists.values.field(0), lists.values.field(1), mask=lists.is_null())
+        for lists in entries.chunks
+    ]
+    return pa.chunked_array(made, pa.map_(entry.field(0).type, entry.field(1).type))
 
 
 def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -72,14 +115,14 @@ def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
         yield from (piece for piece in (chunk[:end], chunk[end:]) if piece)
 
 
-def _split(chunk: bytes, fields: pa.Schema) -> tuple[list[pa.Table], list[bytes]]:
+def _split(chunk: bytes, form: Form) -> tuple[list[pa.Table], list[bytes]]:
     """(what Arrow reads, lines that it does not)."""
     tables: list[pa.Table] = []
     odd: list[bytes] = []
     left = [chunk]
     while left:
         lines = left.pop()
-        table = _read(lines, fields)
+        table = _read(lines, form)
         if table is not None:
             tables.append(table)
         elif len(odd) < ODD_LINES and (middle := _middle(lines)):
@@ -97,16 +140,19 @@ def _middle(lines: bytes) -> int:
     return lines.rfind(b"\n", 0, len(lines) // 2) + 1
 
 
-def _read(lines: bytes, fields: pa.Schema) -> pa.Table | None:
+def _read(lines: bytes, form: Form) -> pa.Table | None:
     """A row for each line, or None where any of them is odd."""
     # For Spark a carriage return ends a line. Arrow crashes on a line that is `null`.
     if b"\r" in lines or not _are_objects(lines) or not _is_text(lines):
         return None
+    put = form.put(lines)
+    if put is None:
+        return None
     try:
         table = pyarrow.json.read_json(
-            io.BytesIO(lines),
+            io.BytesIO(put),
             pyarrow.json.ReadOptions(block_size=BLOCK_BYTES),
-            pyarrow.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior="ignore"),
+            pyarrow.json.ParseOptions(explicit_schema=form.read(), unexpected_field_behavior="ignore"),
         )
     except pa.ArrowException:
         return None

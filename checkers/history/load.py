@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from checkers.history import schema
 from checkers.history.applications import coordination_table, processed_table
 from checkers.history.faults import SKEWS_CLOCK
-from checkers.history.lines import write_lines
+from checkers.history.lines import Form, write_lines
 from checkers.history.remade import in_lives
 from checkers.history.tables import (
     deletions_table,
@@ -39,7 +39,7 @@ TAIL_BYTES = 1 << 20
 
 
 _LINES, _ODD = "lines.parquet", "odd-lines.jsonl"
-_READABLE = T.StructType([field for field in schema.HISTORY_LINE.fields if field.name != schema.CORRUPT])
+_READABLE = Form(T.StructType([field for field in schema.HISTORY_LINE.fields if field.name != schema.CORRUPT]))
 
 
 @dataclass(frozen=True, slots=True)

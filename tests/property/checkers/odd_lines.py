@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
+_SIGNS = b'{}[]",:0123456789eE.+-truefalsn\\ \t\x00\xff\r'
+
 PLAIN = [
     b'{"type":"invoke","index":4,"time_ns":15927764466,"process":9,"kind":"client","f":"poll","phase":"main","topic":"hw",'
     b'"partition":1,"node":"n3","position":0,"leader_epoch":0,"isolation":0,"consumer":"c9","max_bytes":65536}',
@@ -68,3 +72,21 @@ ODD = [
     b'{"index":1}\r{"index":2}',
     b'{"index":1}\r',
 ]
+
+
+def broken(random: Random, line: bytes) -> bytes:
+    """The line with one to three bytes or pieces gone, changed, or twice."""
+    text = bytearray(line)
+    for _ in range(random.choice((1, 1, 2, 3))):
+        at, to = sorted((random.randrange(len(text)), random.randrange(len(text))))
+        match random.randrange(4):
+            case 0:
+                text[at] = random.choice(_SIGNS)
+            case 1:
+                text.insert(at, random.choice(_SIGNS))
+            case 2:
+                del text[at : min(to + 1, at + 12)]
+            case _:
+                text[at:at] = text[to : to + random.randrange(1, 20)]
+        text = text or bytearray(b"{")
+    return bytes(text).replace(b"\n", b" ")

@@ -13,42 +13,23 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from checkers.history import schema
-from checkers.history.lines import ODD_LINES, write_lines
-from tests.property.checkers.odd_lines import ODD, PLAIN
+from checkers.history.lines import ODD_LINES, Form, write_lines
+from tests.property.checkers.odd_lines import ODD, PLAIN, broken
 from tests.support.judging import pyspark_sockets
 
 pytestmark = pytest.mark.spark
 
-KIND = T.StructType([field for field in schema.HISTORY_LINE.fields if field.name != schema.CORRUPT])
-_SIGNS = b'{}[]",:0123456789eE.+-truefalsn\\ \t\x00\xff\r'
+FORM = Form(T.StructType([field for field in schema.HISTORY_LINE.fields if field.name != schema.CORRUPT]))
 
 
 def taken(line: bytes, folder: Path) -> dict[str, Any] | None:
     """The row that Arrow makes of a line, or None for one that is left to Spark."""
     (folder / "lines").write_bytes(line + b"\n")
-    odd = write_lines(folder / "lines", KIND, folder / "parquet", folder / "odd")
+    odd = write_lines(folder / "lines", FORM, folder / "parquet", folder / "odd")
     rows: list[dict[str, Any]] = pq.read_table(folder / "parquet").to_pylist()
     left = (folder / "odd").read_bytes() if odd else b""
     assert (len(rows), left) in ((1, b""), (0, line + b"\n"))
     return rows[0] if rows else None
-
-
-def broken(random: Random, line: bytes) -> bytes:
-    """The line with one to three bytes or pieces gone, changed, or twice."""
-    text = bytearray(line)
-    for _ in range(random.choice((1, 1, 2, 3))):
-        at, to = sorted((random.randrange(len(text)), random.randrange(len(text))))
-        match random.randrange(4):
-            case 0:
-                text[at] = random.choice(_SIGNS)
-            case 1:
-                text.insert(at, random.choice(_SIGNS))
-            case 2:
-                del text[at : min(to + 1, at + 12)]
-            case _:
-                text[at:at] = text[to : to + random.randrange(1, 20)]
-        text = text or bytearray(b"{")
-    return bytes(text).replace(b"\n", b" ")
 
 
 def test_line_that_arrow_takes_is_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
@@ -87,7 +68,7 @@ def test_every_line_is_in_one_place(seed: int, tmp_path: Path) -> None:
         odd.append(b'{"index":')
     path = tmp_path / "lines"
     path.write_bytes(text)
-    count = write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd", chunk_bytes=random.randrange(1, 3000))
+    count = write_lines(path, FORM, tmp_path / "parquet", tmp_path / "odd", chunk_bytes=random.randrange(1, 3000))
     assert count == len(odd)
     left = (tmp_path / "odd").read_bytes() if odd else b""
     assert sorted(left.removesuffix(b"\n").split(b"\n") if odd else []) == sorted(odd)
@@ -99,7 +80,7 @@ def test_rest_of_a_chunk_with_many_odd_lines_is_odd(tmp_path: Path) -> None:
     pairs = 10 * ODD_LINES
     path = tmp_path / "lines"
     path.write_bytes(b'{"index":1}\nnull\n' * pairs)
-    count = write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd")
+    count = write_lines(path, FORM, tmp_path / "parquet", tmp_path / "odd")
     rows = pq.read_metadata(tmp_path / "parquet").num_rows
     assert count + rows == 2 * pairs
     assert ODD_LINES <= rows + 1 < pairs
@@ -109,7 +90,7 @@ def test_files_of_before_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     for text, expected in ((b"null\n", 1), (b'{"index":1}\n', 0)):
         path.write_bytes(text)
-        assert write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd") == expected
+        assert write_lines(path, FORM, tmp_path / "parquet", tmp_path / "odd") == expected
         assert pq.read_metadata(tmp_path / "parquet").num_rows == 1 - expected
     assert not (tmp_path / "odd").exists()
 
@@ -118,5 +99,5 @@ def test_object_over_two_lines_is_odd_beside_two_on_one(tmp_path: Path) -> None:
     """As many rows as lines, but not a row for each."""
     path = tmp_path / "lines"
     path.write_bytes(b'{"index":1,"records":[\n{"offset":1}]}\n{"index":2}{"index":3}\n{"index":4}\n')
-    assert write_lines(path, KIND, tmp_path / "parquet", tmp_path / "odd") == 3
+    assert write_lines(path, FORM, tmp_path / "parquet", tmp_path / "odd") == 3
     assert pq.read_table(tmp_path / "parquet")["index"].to_pylist() == [4]
