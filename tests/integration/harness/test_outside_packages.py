@@ -103,7 +103,11 @@ def test_workload_and_system_of_another_package_are_run_by_their_names(installed
 
 
 @pytest.mark.parametrize(
-    "nodes", [pytest.param("ssh", marks=pytest.mark.ssh), pytest.param("docker", marks=pytest.mark.docker)]
+    "nodes",
+    [
+        pytest.param("ssh", marks=pytest.mark.ssh),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.nightly]),
+    ],
 )
 def test_system_of_another_package_runs_on_nodes_that_have_only_what_it_brings_them(
     installed: Path, nodes: str

@@ -29,8 +29,6 @@ REFUSED = "refused"
 
 BY_DAY = [
     ("kip-101-high-watermark", "history: operation dropped", 1),
-    ("kip-101-high-watermark", "history: line edited", 2),
-    ("kip-101-leader-epoch", "history: lines swapped", 4),
     ("kip-101-leader-epoch", "evidence: nodes exchanged", 6),
 ]
 
