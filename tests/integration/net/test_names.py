@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.patches, pytest.mark.guarantee("bounded-queues")]
 
 NAME = "b2.example"
 HUNG_S = 5.0
-QUICK_S = 1.0
+QUICK_S = HUNG_S / 2
 
 
 class NameServers:
