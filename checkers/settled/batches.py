@@ -32,6 +32,7 @@ class Batches:
     few: DataFrame
 
 
+_LOOSE = ("p", "op", "nth", "of", "value", "outcome", "invoke_ns", "low", "fate")
 PLACED, SILENT, LOUD = "placed", "silent", "loud"
 """Fates of a send that nothing acknowledged: all of it was read, where one batch stands; nothing was read; else."""
 
@@ -39,7 +40,8 @@ PLACED, SILENT, LOUD = "placed", "silent", "loud"
 def batches_of(history: History, folder: Place) -> Batches:
     """Of a history with few values that nothing acknowledged. folder: scratch space."""
     few = stored(crowded(history.sends.select("value")), folder / "few")
-    loose = stored(_loose(history, few), folder / "loose")
+    values = stored(_loose_values(history, few, folder), folder / "loose-values")
+    loose = stored(values.join(_fates(values), on=["p", "op"], how="inner").select(*_LOOSE), folder / "loose")
     acked = history.ops.where(
         (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull() & (F.col("n_values") > 0)
     ).select(
@@ -69,17 +71,23 @@ def batches_of(history: History, folder: Place) -> Batches:
     return Batches(acked.unionByName(read), loose, few)
 
 
-def _loose(history: History, few: DataFrame) -> DataFrame:
-    unacknowledged = history.sends.where(F.col("offset").isNull()).select(
-        "p", "op", "nth", "of", "value", "outcome", "invoke_ns"
+def _loose_values(history: History, few: DataFrame, folder: Place) -> DataFrame:
+    """Rows of `loose` without fates; `is_crowded`, and read at `shift_low` to `shift_high` above where its send begins.
+
+    Polls are looked through by numbers first, which is several times as fast as by texts.
+    """
+    unacknowledged = stored(
+        history.sends.where(F.col("offset").isNull()).select("p", "op", "nth", "of", "value", "outcome", "invoke_ns"),
+        folder / "unacknowledged",
     )
     read = (
         history.polls.select("p", "value", "offset")
+        .join(F.broadcast(unacknowledged.select("value")), on="value", how="left_semi")
         .join(F.broadcast(unacknowledged.select("p", "value")), on=["p", "value"], how="left_semi")
         .groupBy("p", "value")
         .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
     )
-    values = (
+    return (
         unacknowledged.join(read, on=["p", "value"], how="left")
         .join(
             F.broadcast(few.select("few", F.lit(True).alias("is_crowded"))),
@@ -88,9 +96,6 @@ def _loose(history: History, few: DataFrame) -> DataFrame:
         )
         .withColumn("shift_low", F.col("low") - F.col("nth"))
         .withColumn("shift_high", F.col("high") - F.col("nth"))
-    )
-    return values.join(_fates(values), on=["p", "op"], how="inner").select(
-        "p", "op", "nth", "of", "value", "outcome", "invoke_ns", "low", "fate"
     )
 
 

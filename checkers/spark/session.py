@@ -148,6 +148,9 @@ def _of_driver(scratch: Path, memory: str, *, quick: bool) -> dict[str, str]:
         java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms1g", "-Xmn600m", "-XX:-UsePerfData"]
         # With one compiler Java keeps 48 MiB for compiled code; a session that judges many runs fills them and ends.
         java_options.append("-XX:ReservedCodeCacheSize=240m")
+    else:
+        # What matters is the whole, not the longest pause: a tenth of the time less than with Java's own choice.
+        java_options.append("-XX:+UseParallelGC")
     of_java = {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": " ".join(java_options)}
     return {
         "spark.app.name": "highwater-checkers",
