@@ -55,10 +55,7 @@ def dependencies(facts: Facts) -> DataFrame:
         .unionByName(_one_after_another(nodes))
         .transform(one_piece)
     )
-    times = nodes.select("node", "at_ns")
-    return kept(
-        every.join(times.toDF("u", "at_u"), on="u", how="inner").join(times.toDF("v", "at_v"), on="v", how="inner")
-    )
+    return kept(every)
 
 
 def _nodes(facts: Facts) -> DataFrame:
@@ -102,45 +99,50 @@ def _answered() -> Column:
 
 
 def _writes(facts: Facts, nodes: DataFrame) -> DataFrame:
-    """(p, node, value, offset, op): records of the transactions that are nodes."""
+    """(p, node, value, offset, op, at_ns): records of the transactions that are nodes."""
     return (
         facts.by_value.where(F.col("txn").isNotNull() & F.col("known_offset").isNotNull())
         .select("p", F.col("txn").alias("node"), "value", F.col("known_offset").alias("offset"), "send.op")
-        .join(nodes.select("node"), on="node", how="left_semi")
+        .join(nodes.select("node", "at_ns"), on="node", how="inner")
     )
 
 
 def _polls(facts: Facts, nodes: DataFrame) -> DataFrame:
-    """(op, node, p, next_position, lso): answered polls of the nodes."""
+    """(op, node, p, next_position, lso, at_ns): answered polls of the nodes."""
     return (
         facts.history.requests.where(_answered())
         .select("op", F.coalesce("txn", read_node(F.col("op"))).alias("node"), "p", "next_position", "lso")
-        .join(nodes.select("node"), on="node", how="left_semi")
+        .join(nodes.select("node", "at_ns"), on="node", how="inner")
     )
 
 
-def _edge(u: Column, v: Column, edge: str, p: Column, example: dict[str, Column]) -> list[Column]:
+def _edge(
+    u: Column, v: Column, edge: str, p: Column, times: tuple[Column, Column], example: dict[str, Column]
+) -> list[Column]:
+    """times: of u and of v."""
     given = [example.get(name, F.lit(None)).cast("bigint").alias(name) for name in COLUMNS[4:]]
-    return [u.alias("u"), v.alias("v"), F.lit(edge).alias("edge"), p.cast("string").alias("p"), *given]
+    of_both = [at.alias(name) for at, name in zip(times, ("at_u", "at_v"), strict=True)]
+    return [u.alias("u"), v.alias("v"), F.lit(edge).alias("edge"), p.cast("string").alias("p"), *of_both, *given]
 
 
 def _once(edges: DataFrame) -> DataFrame:
     """One example of each (u, v, edge, p), the first by offset."""
     order = ("from_offset", "to_offset", "from_op", "to_op", "from_value", "to_value")
     return (
-        edges.groupBy("u", "v", "edge", "p")
+        edges.groupBy("u", "v", "edge", "p", "at_u", "at_v")
         .agg(F.min(F.struct(*order)).alias("first"))
-        .select("u", "v", "edge", "p", *[F.col(f"first.{name}").alias(name) for name in COLUMNS[4:]])
+        .select("u", "v", "edge", "p", "at_u", "at_v", *[F.col(f"first.{name}").alias(name) for name in COLUMNS[4:]])
     )
 
 
 def _written_over(writes: DataFrame) -> DataFrame:
     along = Window.partitionBy("p").orderBy("offset", "value")
-    one = F.struct("node", "offset", "value", "op")
+    one = F.struct("node", "offset", "value", "op", "at_ns")
+    times = F.col("before.at_ns"), F.col("at_ns")
     return _once(
         writes.withColumn("before", F.lag(one).over(along))
         .where(F.col("before.node") != F.col("node"))
-        .select(*_edge(F.col("before.node"), F.col("node"), WW, F.col("p"), _both("before.", "")))
+        .select(*_edge(F.col("before.node"), F.col("node"), WW, F.col("p"), times, _both("before.", "")))
     )
 
 
@@ -151,8 +153,8 @@ def _both(first: str, second: str) -> dict[str, Column]:
 
 def _written_read(facts: Facts, writes: DataFrame, polls: DataFrame) -> DataFrame:
     returned = facts.history.polls.where(F.col("isolation") == 1).select("op", "p", "value", "offset")
-    readers = polls.select(F.col("op").alias("poll"), F.col("node").alias("reader"))
-    written = writes.select("p", "value", "node", F.col("op").alias("send"))
+    readers = polls.select(F.col("op").alias("poll"), F.col("node").alias("reader"), F.col("at_ns").alias("read_ns"))
+    written = writes.select("p", "value", "node", F.col("op").alias("send"), "at_ns")
     return _once(
         returned.join(written, on=["p", "value"], how="inner")
         .join(readers, on=F.col("op") == F.col("poll"), how="inner")
@@ -163,6 +165,7 @@ def _written_read(facts: Facts, writes: DataFrame, polls: DataFrame) -> DataFram
                 F.col("reader"),
                 WR,
                 F.col("p"),
+                (F.col("at_ns"), F.col("read_ns")),
                 {
                     "from_op": F.col("send"),
                     "from_offset": F.col("offset"),
@@ -177,21 +180,23 @@ def _written_read(facts: Facts, writes: DataFrame, polls: DataFrame) -> DataFram
 
 
 def _ends(polls: DataFrame) -> DataFrame:
-    """(node, p, end, poll): how far each node read a partition, where it read to the last stable offset."""
+    """(node, p, at_ns, end, poll): how far each node read a partition, where it read to the last stable offset."""
     last = F.max(F.struct("next_position", "lso", "op")).alias("last")
     to_the_end = (F.col("last.lso") >= 0) & (F.col("last.next_position") >= F.col("last.lso"))
     return (
-        polls.groupBy("node", "p")
+        polls.groupBy("node", "p", "at_ns")
         .agg(last)
         .where(to_the_end)
-        .select("node", "p", F.col("last.next_position").alias("end"), F.col("last.op").alias("poll"))
+        .select("node", "p", "at_ns", F.col("last.next_position").alias("end"), F.col("last.op").alias("poll"))
     )
 
 
 def _not_yet_read(writes: DataFrame, polls: DataFrame) -> DataFrame:
     """The first record at or above each end. Of the reader itself: its own order goes on by `ww`."""
-    there = writes.select("p", F.col("offset").alias("at"), F.struct("node", "offset", "value", "op").alias("write"))
-    ended = _ends(polls).select("p", F.col("end").alias("at"), F.struct("node", "end", "poll").alias("read"))
+    write = F.struct("node", "offset", "value", "op", "at_ns").alias("write")
+    there = writes.select("p", F.col("offset").alias("at"), write)
+    ended = _ends(polls).select("p", F.col("end").alias("at"), F.struct("node", "end", "poll", "at_ns").alias("read"))
+    times = F.col("read.at_ns"), F.col("next.at_ns")
     # From the last offset to the first, so that what comes next has come before; a record before an end at its offset.
     back = Window.partitionBy("p").orderBy(F.col("at").desc(), F.col("read").isNotNull())
     return _once(
@@ -199,7 +204,7 @@ def _not_yet_read(writes: DataFrame, polls: DataFrame) -> DataFrame:
         .transform(one_piece)
         .withColumn("next", F.last("write", ignorenulls=True).over(back.rowsBetween(Window.unboundedPreceding, 0)))
         .where(F.col("read").isNotNull() & (F.col("next.node") != F.col("read.node")))
-        .select(*_edge(F.col("read.node"), F.col("next.node"), RW, F.col("p"), _unread("read.", "next.")))
+        .select(*_edge(F.col("read.node"), F.col("next.node"), RW, F.col("p"), times, _unread("read.", "next.")))
     )
 
 
@@ -216,23 +221,25 @@ def _unread(read: str, write: str) -> dict[str, Column]:
 def _part_read(writes: DataFrame, polls: DataFrame, read: DataFrame) -> DataFrame:
     """Of a transaction one record was returned, and another stands at or above an end of the same reader."""
     pairs = read.select(F.col("u").alias("writer"), F.col("v").alias("node")).distinct()
-    last = writes.groupBy(F.col("node").alias("writer"), "p").agg(
+    last = writes.groupBy(F.col("node").alias("writer"), "p", F.col("at_ns").alias("written_ns")).agg(
         F.max(F.struct("offset", "value", "op")).alias("write")
     )
+    times = F.col("at_ns"), F.col("written_ns")
     return _once(
         pairs.join(_ends(polls), on="node", how="inner")
         .join(last, on=["writer", "p"], how="inner")
         .where(F.col("write.offset") >= F.col("end"))
-        .select(*_edge(F.col("node"), F.col("writer"), RW, F.col("p"), _unread("", "write.")))
+        .select(*_edge(F.col("node"), F.col("writer"), RW, F.col("p"), times, _unread("", "write.")))
     )
 
 
 def _of_one_process(nodes: DataFrame) -> DataFrame:
     along = Window.partitionBy("process").orderBy("began_ns", "node")
+    times = F.col("before.at_ns"), F.col("at_ns")
     return (
-        nodes.withColumn("before", F.lag("node").over(along))
+        nodes.withColumn("before", F.lag(F.struct("node", "at_ns")).over(along))
         .where(F.col("before").isNotNull())
-        .select(*_edge(F.col("before"), F.col("node"), PROCESS, F.lit(None), {}))
+        .select(*_edge(F.col("before.node"), F.col("node"), PROCESS, F.lit(None), times, {}))
     )
 
 
@@ -244,9 +251,9 @@ def _one_after_another(nodes: DataFrame) -> DataFrame:
     """
     transactions = nodes.where(F.col("node") >= 0)
     over = transactions.where(F.col("over_ns").isNotNull()).select(
-        F.col("over_ns").alias("at"), F.col("node").alias("ended"), F.col("began_ns").alias("since")
+        F.col("over_ns").alias("at"), F.col("node").alias("ended"), F.col("began_ns").alias("since"), "at_ns"
     )
-    begins = transactions.select(F.col("began_ns").alias("at"), F.col("node").alias("begins"))
+    begins = transactions.select(F.col("began_ns").alias("at"), F.col("node").alias("begins"), "at_ns")
     until = _line().rowsBetween(Window.unboundedPreceding, 0)
     placed = (
         over.unionByName(begins, allowMissingColumns=True)
@@ -255,20 +262,21 @@ def _one_after_another(nodes: DataFrame) -> DataFrame:
         .withColumn("latest", F.max("since").over(until))
     )
     ends = placed.where(F.col("ended").isNotNull()).select(
-        "ended", F.col("ends").alias("nth"), F.col("at").alias("over")
+        "ended", F.col("ends").alias("nth"), F.col("at").alias("over"), F.col("at_ns").alias("ended_ns")
     )
     direct = (
         placed.where(F.col("begins").isNotNull() & (F.col("ends") > 0))
-        .select("begins", F.col("ends").alias("last"), F.col("latest").alias("at"))
+        .select("begins", F.col("ends").alias("last"), F.col("latest").alias("at"), "at_ns")
         .unionByName(ends.select(F.col("over").alias("at"), "ended", "nth"), allowMissingColumns=True)
         .transform(one_piece)
         # How many were over before that: the first that comes right before v is the next one.
         .withColumn("skipped", F.count("nth").over(until))
         .where(F.col("begins").isNotNull())
-        .select("begins", F.explode(F.sequence(F.col("skipped") + 1, F.col("last"))).alias("nth"))
+        .select("begins", "at_ns", F.explode(F.sequence(F.col("skipped") + 1, F.col("last"))).alias("nth"))
     )
+    times = F.col("ended_ns"), F.col("at_ns")
     return direct.join(ends, on="nth", how="inner").select(
-        *_edge(F.col("ended"), F.col("begins"), REAL_TIME, F.lit(None), {})
+        *_edge(F.col("ended"), F.col("begins"), REAL_TIME, F.lit(None), times, {})
     )
 
 

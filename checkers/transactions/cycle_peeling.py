@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.spark.tables import one_piece
+from checkers.spark.tables import kept, one_piece
 from checkers.transactions.cycle_edges import COLUMNS, PROCESS, REAL_TIME, RW, WR, WW
 
 _KEPT = (*COLUMNS, "at_u", "at_v")
+_SLICE_BITS = 27
+"""Of time: a slice is 0.13 s."""
+_MOST_SLICES = 4096
+"""Of nine minutes. Longer stretches are few, and every edge is held against each of them."""
 _BY_TIME = ("low", "high", "u", "v", "edge", "p")
 READS, DATA, ORDERED = "reads", "data", "ordered"
 """Layers: reads of one another in whatever order of time; dependencies by data; these and the orders of time."""
@@ -74,8 +78,8 @@ def stretches(edges: DataFrame, bound: int) -> DataFrame:
     """
     mine = _left(edges).where(F.col("layer") == ORDERED)
     order = Window.partitionBy("stretch").orderBy(*_BY_TIME)
-    kept = mine.withColumn("nth", F.row_number().over(order)).where(F.col("nth") <= bound + 1)
-    return kept.select("stretch", "nth", *_KEPT)
+    earliest = mine.withColumn("nth", F.row_number().over(order)).where(F.col("nth") <= bound + 1)
+    return earliest.select("stretch", "nth", *_KEPT)
 
 
 def layers_of(edges: Sequence[Edge]) -> dict[str, list[Edge]]:
@@ -92,34 +96,40 @@ def _layers() -> Column:
 def _left(edges: DataFrame) -> DataFrame:
     """Edges with their layer, and the stretch of it that they lie in: those within one that edges back in time cover.
 
-    stretch: where it begins, in ns.
+    stretch: where it begins, in ns. Stretches of a layer lie apart, so an edge lies in one at most.
     """
-    layered = edges.select(
-        *_KEPT,
-        F.explode(_layers()).alias("layer"),
-        F.least("at_u", "at_v").alias("low"),
-        F.greatest("at_u", "at_v").alias("high"),
-        (F.col("at_v") <= F.col("at_u")).alias("back"),
+    low, high = F.least("at_u", "at_v"), F.greatest("at_u", "at_v")
+    timed = edges.select(*_KEPT, low.alias("low"), high.alias("high"))
+    stretches = kept(_stretches(timed.where(F.col("at_v") <= F.col("at_u"))))
+    first, last = _slice_of(F.col("stretch")), _slice_of(F.col("until"))
+    is_short = last - first < _MOST_SLICES
+    short = stretches.where(is_short).withColumn("slice", F.explode(F.sequence(first, last)))
+    long = stretches.where(~is_short)
+    inside = (F.col("low") >= F.col("stretch")) & (F.col("high") <= F.col("until"))
+    near = timed.withColumn("slice", _slice_of(F.col("low"))).join(F.broadcast(short), on="slice").drop("slice")
+    return (
+        near.where(inside)
+        .unionByName(timed.join(F.broadcast(long), on=inside))
+        .transform(one_piece)
+        .where(F.array_contains(_layers(), F.col("layer")))
+        .drop("until")
     )
+
+
+def _stretches(back: DataFrame) -> DataFrame:
+    """(layer, stretch, until): from where to where such edges cover time without a gap, in ns."""
     by_low = Window.partitionBy("layer").orderBy("low", "high")
     reached = F.max("high").over(by_low.rowsBetween(Window.unboundedPreceding, -1))
     gap = reached.isNull() | (F.col("low") > reached)
-    stretches = (
-        layered.where("back")
-        .select("layer", "low", "high", gap.cast("int").alias("begins"))
-        .withColumn("stretch", F.sum("begins").over(by_low.rowsBetween(Window.unboundedPreceding, 0)))
-        .groupBy("layer", "stretch")
-        .agg(F.min("low").alias("low"), F.max("high").alias("until"))
-        .drop("stretch")
-    )
-    # Stretches lie apart: an edge lies in the last one that began before it, or in none.
-    line = Window.partitionBy("layer").orderBy("low", F.col("until").isNull())
-    last = F.last(F.when(F.col("until").isNotNull(), F.struct("low", "until")), ignorenulls=True)
     return (
-        layered.unionByName(stretches, allowMissingColumns=True)
-        .transform(one_piece)
-        .withColumn("covering", last.over(line.rowsBetween(Window.unboundedPreceding, 0)))
-        .where(F.col("u").isNotNull() & (F.col("high") <= F.col("covering.until")))
-        .withColumn("stretch", F.col("covering.low"))
-        .drop("covering", "until")
+        back.select("low", "high", F.explode(_layers()).alias("layer"))
+        .select("layer", "low", "high", gap.cast("int").alias("begins"))
+        .withColumn("nth", F.sum("begins").over(by_low.rowsBetween(Window.unboundedPreceding, 0)))
+        .groupBy("layer", "nth")
+        .agg(F.min("low").alias("stretch"), F.max("high").alias("until"))
+        .drop("nth")
     )
+
+
+def _slice_of(at_ns: Column) -> Column:
+    return F.shiftright(at_ns, _SLICE_BITS)
