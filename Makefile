@@ -19,7 +19,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled check unit quick nightly detection bench bench-quick bench-checkers compiled wheel wheel-compiled guarantees doctor heal clean python
+.PHONY: help demo test test-compiled check unit quick nightly detection bench bench-quick bench-checkers bench-cycles compiled wheel wheel-compiled guarantees doctor heal clean python
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -95,6 +95,10 @@ bench-quick: compiled ## The core of it in five minutes
 bench-checkers: $(VENV)/.bench ## The checkers at 10^5 to 10^8 micro-operations, DuckDB beside them; ARGS='--sizes 1e5 1e6'
 	@$(BIN)/python -m harness.tools.install --for demo
 	$(BIN)/python -m benchmarks checkers $(ARGS)
+
+bench-cycles: $(VENV)/.bench ## Transactional cycles among 10^4 to 10^6 transactions; ARGS='--sizes 1e7'
+	@$(BIN)/python -m harness.tools.install --for demo
+	$(BIN)/python -m benchmarks cycles $(ARGS)
 
 compiled: $(COMPILED)/.made ## build/compiled: the broker with its hot modules compiled by mypyc (docs/adr/0017)
 
