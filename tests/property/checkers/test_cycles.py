@@ -5,7 +5,7 @@ do not overlap, and on random ones. Each history begins when the last one is ove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, build_facts
 from checkers.history.load import load_history
+from checkers.transactions import cycle_peeling
 from checkers.transactions.cycle_edges import REAL_TIME, RW, WR, WW, dependencies
-from checkers.transactions.cycle_peeling import DATA, ORDERED, READS, peel
+from checkers.transactions.cycle_peeling import DATA, LAYERS, ORDERED, READS, peel
 from checkers.transactions.cycle_stretches import search
 from checkers.transactions.cycles import SHOWN, cycle_checks
 from checkers.verdicts.verdict import WITNESSES, Row
@@ -29,6 +30,8 @@ from tests.support.model_cycles import CycleModel, random_cycles
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 RANDOM, SERIAL = 16, 3
+DatedEdge = tuple[int, int, str, str | None, int, int]
+"""u, v, edge, p, at_u, at_v."""
 
 
 def _histories() -> dict[str, Lines]:
@@ -150,6 +153,38 @@ def test_peeling_leaves_nothing_of_transactions_that_do_not_overlap(judged: Judg
     assert not of_serial
     # Reads of one another go forward in time but where something was shown before it was committed.
     assert {_topic(edge.p) for edge in left.edges[READS] if edge.p is not None} == {"planted-g1c-reads"}
+
+
+def _within_stretches(edges: list[DatedEdge], kinds: Collection[str]) -> Counter[DatedEdge]:
+    """What peeling leaves of a layer, plainly: back edges merged to stretches, and the edges that lie in one."""
+    spans = [(min(at), max(at)) for u, v, edge, p, *at in edges if edge in kinds and at[1] <= at[0]]
+    stretches: list[tuple[int, int]] = []
+    for low, high in sorted(spans):
+        if stretches and low <= stretches[-1][1]:
+            stretches[-1] = (stretches[-1][0], max(high, stretches[-1][1]))
+        else:
+            stretches.append((low, high))
+    return Counter(
+        one
+        for one in edges
+        if one[2] in kinds and any(low <= min(one[4:]) and max(one[4:]) <= high for low, high in stretches)
+    )
+
+
+@pytest.mark.parametrize(("bits", "most"), [(0, 0), (20, 3), (27, 4096), (62, 1)])
+def test_peeling_leaves_what_lies_in_a_stretch_however_time_is_sliced(
+    judged: Judged, monkeypatch: pytest.MonkeyPatch, bits: int, most: int
+) -> None:
+    monkeypatch.setattr(cycle_peeling, "_SLICE_BITS", bits)
+    monkeypatch.setattr(cycle_peeling, "_MOST_SLICES", most)
+    with pyspark_sockets():
+        left = peel(judged.edges, 100_000)
+        rows = judged.edges.select("u", "v", "edge", "p", "at_u", "at_v").collect()
+    edges: list[DatedEdge] = [tuple(row) for row in rows]
+    for layer, kinds in LAYERS.items():
+        found = Counter((one.u, one.v, one.edge, one.p, one.at_u, one.at_v) for one in left.edges[layer])
+        assert found == _within_stretches(edges, kinds)
+        assert len(found) > 10 or layer == READS
 
 
 def test_real_time_is_reduced_to_what_its_closure_needs(judged: Judged) -> None:
