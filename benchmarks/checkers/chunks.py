@@ -55,9 +55,9 @@ def tables_of(shape: Shape, unit: Unit, anomalies: Iterable[Anomaly]) -> Tables:
     reads = _read(_polls(shape, unit, mine), shape, unit, mine)
     return {
         "sends": _values(sends, unit),
-        "requests": _in_order(_joined([reads["requests"], _ends(shape, unit, mine)]), "op"),
+        "requests": _in_order(joined([reads["requests"], _ends(shape, unit, mine)]), "op"),
         "polls": reads["polls"],
-        "ops": _in_order(_joined([_ops_of_sends(sends), reads["ops"], _ops_of(_ends(shape, unit, mine))]), "op"),
+        "ops": _in_order(joined([_ops_of_sends(sends), reads["ops"], _ops_of(_ends(shape, unit, mine))]), "op"),
     }
 
 
@@ -103,9 +103,9 @@ def _sends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly], rng: np.rando
         "invoke_ns": begun,
         "complete_ns": begun + _POLL_NS,
     }
-    whole = _in_order(_joined([taken, refused]), "op")
+    whole = _in_order(joined([taken, refused]), "op")
     n = len(whole["op"])
-    return {**whole, **_same(n, f="send", phase="main", p=f"{TOPIC}-{unit.p}", acks=-1, sentinel=False)}
+    return {**whole, **same(n, f="send", phase="main", p=f"{TOPIC}-{unit.p}", acks=-1, sentinel=False)}
 
 
 def _values(sends: Columns, unit: Unit) -> Columns:
@@ -115,7 +115,7 @@ def _values(sends: Columns, unit: Unit) -> Columns:
     base = rows.pop("base_offset")
     rows.pop("f")
     rows |= {"value": rows.pop("first") + nth, "nth": nth, "offset": np.where(base == NULL, NULL, base + nth)}
-    return {**rows, **_same(len(nth), of=BATCH, in_order=False, tombstone=False)}
+    return {**rows, **same(len(nth), of=BATCH, in_order=False, tombstone=False)}
 
 
 def _ops_of_sends(sends: Columns) -> Columns:
@@ -148,7 +148,7 @@ def _polls(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
             polls["hw"][at] = denied_end(one)
     n = len(blocks)
     own = {"client_position": polls["block"] * BLOCK}
-    return {**polls, **own, **_same(n, phase="main", process=1000 + unit.p, reader="wire", consumer=f"main-{unit.p}")}
+    return {**polls, **own, **same(n, phase="main", process=1000 + unit.p, reader="wire", consumer=f"main-{unit.p}")}
 
 
 def _drains(shape: Shape, unit: Unit) -> Columns:
@@ -175,7 +175,7 @@ def _drains(shape: Shape, unit: Unit) -> Columns:
     return {
         **polls,
         **own,
-        **_same(n, phase="drain-current", process=process, reader=unit.reader, consumer=consumer),
+        **same(n, phase="drain-current", process=process, reader=unit.reader, consumer=consumer),
     }
 
 
@@ -208,8 +208,8 @@ def _ends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
             rows["f"][at], rows["consumer"][at], rows["position"][at] = "poll", "refused", one.block * BLOCK
             rows["outcome"][at], rows["error"][at] = "fail", "OFFSET_OUT_OF_RANGE"
             rows["timestamp"][at] = rows["end_offset"][at] = rows["leader_epoch_answered"][at] = NULL
-    common = _same(n, phase="main", process=4000 + unit.p, p=f"{TOPIC}-{unit.p}", reader="wire", isolation=0)
-    return {**rows, **common, **_same(n, returned=0, in_range=0, ascending=True)}
+    common = same(n, phase="main", process=4000 + unit.p, p=f"{TOPIC}-{unit.p}", reader="wire", isolation=0)
+    return {**rows, **common, **same(n, returned=0, in_range=0, ascending=True)}
 
 
 def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Tables:
@@ -239,7 +239,7 @@ def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]
     np.maximum.at(most, poll, offsets)
     falls = np.zeros(n, dtype=bool)
     falls[poll[1:][(np.diff(offsets) <= 0) & (np.diff(poll) == 0)]] = True
-    common = {**polls, **_same(n, f="poll", p=f"{TOPIC}-{unit.p}", isolation=0)}
+    common = {**polls, **same(n, f="poll", p=f"{TOPIC}-{unit.p}", isolation=0)}
     common.pop("block")
     requests: Columns = {
         **common,
@@ -265,7 +265,7 @@ def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]
 def _ops_of(requests: Columns) -> Columns:
     names = ("op", "f", "process", "phase", "p", "node", "invoke_ns", "complete_ns", "outcome", "error")
     n = len(requests["op"])
-    return {name: requests[name] for name in names} | _same(n, sentinel=False, n_values=0)
+    return {name: requests[name] for name in names} | same(n, sentinel=False, n_values=0)
 
 
 def _epochs(shape: Shape, rounds: Column) -> Column:
@@ -290,12 +290,12 @@ def _text(value: str | None, n: int) -> Column:
     return np.full(n, value, dtype=object)
 
 
-def _same(n: int, **values: Any) -> Columns:
+def same(n: int, **values: Any) -> Columns:
     """Columns of one value each."""
     return {name: _text(value, n) if isinstance(value, str) else np.full(n, value) for name, value in values.items()}
 
 
-def _joined(parts: Sequence[Columns]) -> Columns:
+def joined(parts: Sequence[Columns]) -> Columns:
     """Rows of all parts; a column that a part lacks is null there."""
     names = list(dict.fromkeys(name for part in parts for name in part))
     kinds = {name: next(part[name].dtype for part in parts if name in part) for name in names}

@@ -17,8 +17,8 @@ from checkers.black_box.facts import build_facts
 from checkers.history.load import stored_history
 from checkers.spark.session import open_session
 from checkers.spark.tables import empty
-from checkers.transactions.families import transactions
-from checkers.verdicts.jobs import collect_families
+from checkers.transactions.cycles import cycle_checks
+from checkers.verdicts.jobs import collect_group
 
 BYTES_A_TRANSACTION = 1_500
 """Of JSON lines, about: two sends, a commit and a poll. By their size a session is chosen."""
@@ -42,8 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     spark = open_session(history_bytes=arguments.transactions * BYTES_A_TRANSACTION)
     started = time.monotonic()
     facts = build_facts(stored_history(spark, arguments.folder), empty(spark, _CHANGES), expiry=None)
-    cycles = {name: group for name, group in transactions(facts, cycles=True).items() if "cycles" in name}
-    rows = collect_families(cycles)
+    rows = collect_group([cycle_checks(facts)])
     over = time.monotonic()
     spark.stop()
     # A count is that of its kind, rule and partition, and every finding of these tells it.

@@ -9,14 +9,14 @@ transactions of one round each of which polls, and is shown, what the other one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from benchmarks.checkers.chunks import NULL, Columns
+from benchmarks.checkers.chunks import NULL, Columns, joined, same
 
 TOPIC = "cycles"
 PARTITIONS = 8
@@ -70,10 +70,10 @@ def tables_of(shape: Shape, first: int, end: int) -> dict[str, Columns]:
     ends_requests, ends_records = _reads_of_ends(rounds)
     own_requests, own_records = _reads_within(mine)
     return {
-        "sends": _joined([_sends(rounds, 0), _sends(rounds, 1)]),
+        "sends": joined([_sends(rounds, 0), _sends(rounds, 1)]),
         "coordination": _commits(rounds),
-        "requests": _joined([ends_requests, own_requests]),
-        "polls": _joined([ends_records, own_records]),
+        "requests": joined([ends_requests, own_requests]),
+        "polls": joined([ends_records, own_records]),
     }
 
 
@@ -104,7 +104,7 @@ def _sends(rounds: Numbers, nth: int) -> Columns:
         "offset": offset,
         "invoke_ns": began,
         "complete_ns": began + _STEP_NS // 2,
-        **_same(len(txn), f="send", phase="main", nth=0, of=1, outcome="ok", acks=-1, sentinel=False, node="n1"),
+        **same(len(txn), f="send", phase="main", nth=0, of=1, outcome="ok", acks=-1, sentinel=False, node="n1"),
     }
 
 
@@ -118,7 +118,7 @@ def _commits(rounds: Numbers) -> Columns:
         "asked": txn,
         "invoke_ns": asked,
         "complete_ns": asked + _STEP_NS * 3 // 10,
-        **_same(len(txn), f="end_txn", phase="main", outcome="ok", node="n1"),
+        **same(len(txn), f="end_txn", phase="main", outcome="ok", node="n1"),
     }
 
 
@@ -138,7 +138,7 @@ def _reads_of_ends(rounds: Numbers) -> tuple[Columns, Columns]:
         "invoke_ns": began,
         "complete_ns": began + _STEP_NS // 5,
     }
-    writer = _joined([_written(rounds, 0), _written(rounds, 1)])
+    writer = joined([_written(rounds, 0), _written(rounds, 1)])
     op = writer["round"] * _OPS + 4 * A_ROUND + writer["p"]
     at = ((writer["round"] + 1) * A_ROUND - 1) * _STEP_NS + _STEP_NS * 385 // 100
     return _answered(requests), _records(op, writer, at)
@@ -174,12 +174,12 @@ def _reads_within(rounds: Numbers) -> tuple[Columns, Columns]:
         }
         what: Columns = {"p": p, "offset": offset, "value": 2 * (rounds * A_ROUND + read)}
         both.append((_answered(requests), _records(op, what, began)))
-    return _joined([requests for requests, _ in both]), _joined([records for _, records in both])
+    return joined([requests for requests, _ in both]), joined([records for _, records in both])
 
 
 def _answered(requests: Columns) -> Columns:
     n = len(requests["op"])
-    return {**requests, **_same(n, f="poll", phase="main", outcome="ok", isolation=1, node="n1", reader="wire")}
+    return {**requests, **same(n, f="poll", phase="main", outcome="ok", isolation=1, node="n1", reader="wire")}
 
 
 def _records(op: Numbers, what: Columns, began: Numbers) -> Columns:
@@ -190,22 +190,10 @@ def _records(op: Numbers, what: Columns, began: Numbers) -> Columns:
         "value": what["value"],
         "invoke_ns": began,
         "complete_ns": began + _STEP_NS // 5,
-        **_same(len(op), phase="main", isolation=1, intact=True, node="n1", reader="wire"),
+        **same(len(op), phase="main", isolation=1, intact=True, node="n1", reader="wire"),
     }
 
 
 def _partitions(p: Numbers) -> Any:
     names = np.array([f"{TOPIC}-{number}" for number in range(PARTITIONS)], dtype=object)
     return names[p]
-
-
-def _same(n: int, **values: Any) -> Columns:
-    """Columns of one value each."""
-    return {
-        name: np.full(n, value, dtype=object) if isinstance(value, str) else np.full(n, value)
-        for name, value in values.items()
-    }
-
-
-def _joined(parts: Sequence[Columns]) -> Columns:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -11,27 +10,17 @@ import pyarrow.parquet as pq
 
 from benchmarks.checkers.chunks import Columns
 from benchmarks.checkers.stored import TABLES, arrow
-from benchmarks.cycles.shape import PARTITIONS, TOPIC, Shape, tables_of
+from benchmarks.cycles.shape import Shape, tables_of
 
 
 def make(shape: Shape, folder: Path) -> None:
-    """Write all tables and run.json below this folder, which is emptied before."""
+    """Write all tables below this folder, which is emptied before."""
     shutil.rmtree(folder, ignore_errors=True)
     for table in TABLES:
         (folder / table).mkdir(parents=True)
     for first, end in shape.pieces():
         for table, columns in tables_of(shape, first, end).items():
             pq.write_table(_arrow(table, columns), folder / table / f"{first:09}.parquet")
-    run = {
-        "schema": 1,
-        "name": "bench-cycles",
-        "topic": {"name": TOPIC, "partitions": PARTITIONS, "replication_factor": 3, "min_insync_replicas": 2},
-        "system": {"kind": "made", "event_log": False},
-        "workload": {"acks": "all"},
-        "fault_kinds": {},
-        "finished": True,
-    }
-    (folder / "run.json").write_text(json.dumps(run, indent=1), encoding="utf-8")
 
 
 def _arrow(table: str, columns: Columns) -> pa.Table:

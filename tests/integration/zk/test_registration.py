@@ -187,6 +187,17 @@ def test_next_incarnation_learns_the_epoch_of_the_last_one(ready: Connect, tmp_p
     assert second.epoch_before == epoch
 
 
+def lose_answers(client: ZkClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client writes lands, and nobody hears of it."""
+    multi = client.multi
+
+    def lost(operations: Sequence[Operation]) -> list[int]:
+        multi(operations)
+        raise SessionExpired("the session ended before the answer came")
+
+    monkeypatch.setattr(client, "multi", lost)
+
+
 def test_attempt_that_landed_unseen_is_none_that_the_folder_was_left_under(
     ready: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,13 +206,8 @@ def test_attempt_that_landed_unseen_is_none_that_the_folder_was_left_under(
     epoch = registration(client, tmp_path).register()
     client.close()
     client = ready()
-    keeper, multi = registration(client, tmp_path), client.multi
-
-    def lost(operations: Sequence[Operation]) -> list[int]:
-        multi(operations)
-        raise SessionExpired("the session ended before the answer came")
-
-    monkeypatch.setattr(client, "multi", lost)
+    keeper = registration(client, tmp_path)
+    lose_answers(client, monkeypatch)
     with pytest.raises(SessionExpired):
         keeper.register()
     trace = client.get(paths.registration(1))
@@ -217,13 +223,8 @@ def test_registration_that_nobody_saw_is_known_once_the_next_one_is_tried(
 ) -> None:
     """ZooKeeper's log has it, so the broker's event log has to name it, too."""
     client = ready()
-    keeper, multi = registration(client, tmp_path), client.multi
-
-    def lost(operations: Sequence[Operation]) -> list[int]:
-        multi(operations)
-        raise SessionExpired("the session ended before the answer came")
-
-    monkeypatch.setattr(client, "multi", lost)
+    keeper = registration(client, tmp_path)
+    lose_answers(client, monkeypatch)
     with pytest.raises(SessionExpired):
         keeper.register()
     landed = client.get(paths.broker_id(1))
