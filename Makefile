@@ -19,7 +19,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled check unit quick nightly detection bench bench-quick bench-checkers bench-cycles compiled wheel wheel-compiled guarantees doctor heal clean python
+.PHONY: help demo test test-compiled check unit quick nightly detection alarms bench bench-quick bench-checkers bench-cycles compiled wheel wheel-compiled guarantees doctor heal clean python
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -82,6 +82,11 @@ nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, the long tests, 
 detection: $(VENV)/.dev ## How surely and how soon planted bugs are found (docs/detection.md); resumable, ARGS='--minutes 60'
 	@$(BIN)/python -m harness.tools.install --for test
 	$(BIN)/python -m tests.mutants.measure $(ARGS)
+
+alarms: $(VENV)/.dev ## How the broker as it is is judged, seven runs of every run file (docs/detection.md); resumable
+	@$(BIN)/python -m harness.tools.install --for test
+	@$(BIN)/python -m harness.tools.install --for java
+	$(BIN)/python -m tests.mutants.measure_alarms $(ARGS)
 
 # What is measured is what `make wheel-compiled` packs; ARGS='--source .' measures the sources as they are.
 bench: compiled ## Our broker beside Apache Kafka, every row (100 minutes); tables in benchmarks/results/

@@ -90,11 +90,6 @@ def from_lines(text: str) -> list[Measured]:
     return found
 
 
-def whole_lines(text: str) -> str:
-    """The text up to its last line end: what new lines can be put behind."""
-    return text[: text.rfind("\n") + 1]
-
-
 def due(wanted: Sequence[Wanted], done: Iterable[Measured]) -> list[Wanted]:
     """Those that were not made yet, in their order."""
     made = {one.wanted for one in done}
@@ -133,10 +128,10 @@ def _cells(runs: Sequence[Measured]) -> str:
     return f"{len(found)} of {len(runs)}{ended} | {took} | {by}"
 
 
-def with_table(page: str, rows: str) -> str:
+def with_table(page: str, rows: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """The page with these rows between its marks. Raises ValueError for one without them."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise ValueError(f"the page has no {BEGIN} … {END}")
-    return f"{before}{BEGIN}\n\n{rows}\n{END}{after}"
+        raise ValueError(f"the page has no {marks[0]} … {marks[1]}")
+    return f"{before}{begin}\n\n{rows}\n{end}{after}"

@@ -11,25 +11,17 @@ run the table of docs/detection.md is written anew. What runs leave behind is re
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from harness.commands.nightly import terminated_as_interrupted
-from harness.runs.checkers_process import AnalysisFailed
 from harness.runs.run_files import load as load_plan
 from tests.mutants import detection
 from tests.mutants.detection import By, Measured, Wanted
-from tests.mutants.lab import Lab, LabRun
+from tests.mutants.lab import Judged, LabRun
+from tests.mutants.measurements import append_line, carry_out, read_lines
 from tests.mutants.patches import HERE, MIXES, ROOT, Mutant, mutants
-from tests.support.shared_session import shared_session
 
 RESULTS = HERE / "measured.jsonl"
 PAGE = ROOT / "docs" / "detection.md"
@@ -75,16 +67,10 @@ def _digest(mutant: Mutant, file: Path) -> str:
     return blake2b(repr(mutant.edits).encode() + file.read_bytes(), digest_size=8).hexdigest()
 
 
-def measure(lab: Lab, wanted: Wanted, run: LabRun) -> Measured:
-    """Make the run and have it judged."""
+def measured(wanted: Wanted, run: LabRun, judged: Judged | None) -> Measured:
+    """What a run shows of its bug; judged is None where it broke off."""
     assert run.mutant is not None
-    try:
-        judged = lab.result(run)
-    except (AssertionError, AnalysisFailed, subprocess.TimeoutExpired) as broke_off:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            # The bridge to Java makes an error of its own of an interrupt.
-            raise KeyboardInterrupt from broke_off
-        print(broke_off, file=sys.stderr)
+    if judged is None:
         return Measured(wanted, detection.BROKE_OFF, (), (), None)
     return detection.measured(wanted, run.mutant.finds, judged.results)
 
@@ -93,23 +79,6 @@ def write_table(done: Sequence[Measured], seeds: int) -> None:
     """Of all mutants and the usual seeds, whichever were asked for; seeds: the table has so many at least."""
     rows = detection.table(list(wanted_runs(mutants(), max(seeds, SEEDS), ("script", "mix"))), done)
     PAGE.write_text(detection.with_table(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
-
-
-def _read() -> list[Measured]:
-    """What was measured before; a line that a kill tore is cut off."""
-    if not RESULTS.exists():
-        return []
-    text = RESULTS.read_text(encoding="utf-8")
-    if (whole := detection.whole_lines(text)) != text:
-        RESULTS.write_text(whole, encoding="utf-8")
-    return detection.from_lines(whole)
-
-
-def _append(one: Measured) -> None:
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(detection.to_line(one) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -135,39 +104,21 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 def main(argv: Sequence[str]) -> None:
     """Make what is due."""
     arguments = _arguments(argv)
-    until = time.monotonic() + arguments.minutes * 60
-    done = _read()
+    done = detection.from_lines(read_lines(RESULTS))
     of = [mutant for mutant in mutants() if not arguments.mutants or mutant.name in arguments.mutants]
     runs = wanted_runs(of, arguments.seeds, (arguments.by,) if arguments.by else ("script", "mix"))
     due = [] if arguments.table_only else detection.due(list(runs), done)
     write_table(done, arguments.seeds)
-    if not due:
-        return
-    folder = Path(tempfile.mkdtemp(prefix="highwater-detection-"))
-    try:
-        with terminated_as_interrupted(), shared_session() as spark:
-            lab = Lab(folder, spark, arguments.at_once)
-            try:
-                for number, one in enumerate(due, 1):
-                    if time.monotonic() >= until:
-                        print(f"{len(due) - number + 1} runs are left; the same command goes on with them")
-                        return
-                    # The next ones are recorded while this one is judged.
-                    lab.expect(runs[each] for each in due[number - 1 : number + arguments.at_once])
-                    found = measure(lab, one, runs[one])
-                    _append(found)
-                    done.append(found)
-                    write_table(done, arguments.seeds)
-                    by = ", ".join(found.found) or "not found"
-                    print(
-                        f"{number}/{len(due)} {one.mutant}, {one.run}, seed {one.seed}: {found.verdict}, {by}",
-                        flush=True,
-                    )
-                    shutil.rmtree(folder / runs[one].name, ignore_errors=True)
-            finally:
-                lab.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+
+    def keep(one: Wanted, judged: Judged | None) -> str:
+        found = measured(one, runs[one], judged)
+        append_line(RESULTS, detection.to_line(found))
+        done.append(found)
+        write_table(done, arguments.seeds)
+        by = ", ".join(found.found) or "not found"
+        return f"{one.mutant}, {one.run}, seed {one.seed}: {found.verdict}, {by}"
+
+    carry_out({one: runs[one] for one in due}, keep, at_once=arguments.at_once, minutes=arguments.minutes)
 
 
 if __name__ == "__main__":

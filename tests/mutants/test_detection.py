@@ -10,6 +10,7 @@ import pytest
 from tests.mutants import detection
 from tests.mutants.detection import Measured, Wanted
 from tests.mutants.measure import PAGE, RESULTS, SEEDS, mix_of, wanted_runs
+from tests.mutants.measurements import whole_lines
 from tests.mutants.patches import mutants
 
 WANTED = Wanted("m", "script", "r", 1, "0a")
@@ -73,8 +74,8 @@ def test_lines_come_back_as_they_were_and_a_torn_last_one_is_left_out() -> None:
     assert detection.from_lines(text) == made
     torn = text + detection.to_line(one(seed=9))[:40]
     assert detection.from_lines(torn) == made
-    assert detection.whole_lines(torn) == text
-    assert detection.whole_lines("torn") == ""
+    assert whole_lines(torn) == text
+    assert whole_lines("torn") == ""
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"wanted": {}}'])
