@@ -48,6 +48,7 @@ from checkers.spark.master import is_local, is_submitted
 from checkers.spark.places import Place, Stored, is_file, lines_with
 from checkers.spark.session import history_bytes, open_session, start_java, suit
 from checkers.spark.tables import read_table
+from checkers.spark.threads import name_site, threads
 from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.prefixes import stands
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
@@ -92,43 +93,45 @@ def analyse(
         if not is_file(path):
             raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
         progress = Progress(progress_file)
-        with ThreadPoolExecutor(4) as pool:
+        with ThreadPoolExecutor(2) as early:
             own = spark is None
             here = _reads_here(spark_master, spark)
-            converting = pool.submit(convert, path, parquet) if here else None
-            decoding = progress.watch(pool.submit(_prepared, folder, info, here=here))
+            converting = early.submit(convert, path, parquet) if here else None
+            decoding = progress.watch(early.submit(_prepared, folder, info, here=here))
             size = history_bytes(folder.whole)
             session = spark or open_session(spark_master, history_bytes=size, conf=spark_conf)
             suit(session, size, spark_conf)
-            try:
-                odd = None if converting is None else converting.result()
-                reading = progress.watch(pool.submit(load_history, session, path, parquet, odd))
-                prepared, left = decoding.result()
-                raw_events = load_events(session, prepared.event_files, info, parquet, left)
-                history, health = reading.result()
-                results, charts = _judge(
-                    pool,
-                    progress,
-                    session,
-                    folder,
-                    info,
-                    history,
-                    health,
-                    prepared,
-                    raw_events,
-                    settle=size >= LEAST_BYTES,
-                )
-                results["analysis"] = {
-                    "seconds": round(time.monotonic() - began, 1),
-                    "operations": health.operations,
-                    "evidence_nodes": prepared.evidence_nodes,
-                    "spark": session.version,
-                }
-            finally:
-                if own:
-                    session.stop()
-                else:
-                    session.catalog.clearCache()
+            name_site()
+            with threads(4) as pool:
+                try:
+                    odd = None if converting is None else converting.result()
+                    reading = progress.watch(pool.submit(load_history, session, path, parquet, odd))
+                    prepared, left = decoding.result()
+                    raw_events = load_events(session, prepared.event_files, info, parquet, left)
+                    history, health = reading.result()
+                    results, charts = _judge(
+                        pool,
+                        progress,
+                        session,
+                        folder,
+                        info,
+                        history,
+                        health,
+                        prepared,
+                        raw_events,
+                        settle=size >= LEAST_BYTES,
+                    )
+                    results["analysis"] = {
+                        "seconds": round(time.monotonic() - began, 1),
+                        "operations": health.operations,
+                        "evidence_nodes": prepared.evidence_nodes,
+                        "spark": session.version,
+                    }
+                finally:
+                    if own:
+                        session.stop()
+                    else:
+                        session.catalog.clearCache()
         run_report.write_json(folder.local / "series.json", charts)
         run_report.write_json(folder.local / "results.json", results)
         folder.publish()

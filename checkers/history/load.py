@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
@@ -33,6 +32,7 @@ from checkers.history.tables import (
 from checkers.spark.master import runs_here
 from checkers.spark.places import Place, Stored, address, end_of, lines_with, size_of
 from checkers.spark.tables import empty, one_piece, read_table, write_table
+from checkers.spark.threads import threads
 
 TAIL_BYTES = 1 << 20
 """How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
@@ -88,7 +88,7 @@ def load_history(
         if health.remakes:
             known, sends = in_lives(operations)
             frames |= {"ops": ops_table(known), "sends": sends_table(sends)}
-        with ThreadPoolExecutor(2) as pool:
+        with threads(2) as pool:
             list(pool.map(lambda item: write_table(item[1], parquet / item[0]), frames.items()))
     finally:
         operations.unpersist()

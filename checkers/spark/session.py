@@ -183,4 +183,6 @@ def _of_queries(pieces: int, *, quick: bool) -> dict[str, str]:
         settings |= {"spark.buffer.pageSize": "1m", **_FEWER_RULES}
         # A judgement has more expressions than the 100 that are kept by default; the next one finds them again.
         settings["spark.sql.codegen.cache.maxEntries"] = "5000"
+        # Without it Spark reads the class file of each step of a query, to see what the step's function holds.
+        settings["spark.sql.execution.usePartitionEvaluator"] = "true"
     return settings

@@ -7,13 +7,13 @@ gets a bounded number of rows however many anomalies there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history import schema
 from checkers.spark.tables import one_piece
+from checkers.spark.threads import threads
 from checkers.verdicts.findings import Family, union
 from checkers.verdicts.verdict import WITNESSES, Row
 
@@ -46,7 +46,7 @@ def collect_families(
         done()
         return rows
 
-    with ThreadPoolExecutor(parallel) as pool:
+    with threads(parallel) as pool:
         return [row for part in pool.map(collect, groups.values()) for row in part]
 
 
