@@ -56,7 +56,7 @@ ALLOWED = (
     Allowed("harness/workloads/real_clients/workload.py", "RealClients", "harness.plan.extensions names it in a text"),
     Allowed("harness/workloads/wide/workload.py", "Wide", "harness.plan.extensions names it in a text"),
     Allowed("nemesis/faults/*.py", "FAMILY", "nemesis.catalogue names it in a text"),
-    Allowed("tools/two_processes.py", "pytest_*", "pytest calls it"),
+    Allowed("tools/processes.py", "pytest_*", "pytest calls it"),
 )
 
 

@@ -3,8 +3,9 @@
     python -m tools.suite [--room ROOM] [--list] [options of pytest]
 
 tests/rooms.toml says which tests belong to which room, and in which of four parts they run: those that compute two at
-a time, then those of other people's clients, then those that wait, both also two at a time, then the others one by one.
-A part runs also where one before it failed. The exit code is pytest's, of the first part that failed.
+a time, then those of other people's clients, two at a time as well, then those that wait, three at a time, then the
+others one by one. A part runs also where one before it failed. The exit code is pytest's, of the first part that
+failed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ TESTS = Path("tests")
 TABLE = TESTS / "rooms.toml"
 NO_TESTS_COLLECTED = 5
 """pytest's exit code where -k, or a mark, matched nothing."""
-TWO_AT_A_TIME = ("-n", "2", "-p", "tools.two_processes", "--no-loadscope-reorder")
+AT_ONCE = (2, 2, 3)
+"""Processes for the tests that compute, those of clients, and those that wait, on two cores."""
+
+
+_ORDERED = ("-p", "tools.processes", "--no-loadscope-reorder")
 
 
 class UnknownRoom(Exception):
@@ -30,7 +35,7 @@ class UnknownRoom(Exception):
 
 @dataclass(frozen=True)
 class Suite:
-    """computing, clients, waiting: what runs two at a time, in three parts; alone: what of these runs one by one after
+    """computing, clients, waiting: what runs some at a time, in three parts; alone: what of these runs one by one after
     all, with all that none of them names. first: what begins before the others of its part, in this order.
     one_process: folders whose tests share a process. rooms: room → its tests beside tests/unit/<room>.
     Paths are below tests/.
@@ -57,12 +62,12 @@ class Suite:
 
     def parts(self, paths: Sequence[str]) -> list[Part]:
         """What runs of these paths in each part: computing, clients, waiting, one by one."""
-        pairs = [self._pairs(listed, paths) for listed in (self.computing, self.clients, self.waiting)]
+        shared = [self._shared(listed, paths) for listed in (self.computing, self.clients, self.waiting)]
         whole = [path for path in paths if not is_within(path, self.together) or is_within(path, self.alone)]
-        within = [path for path in self.alone if any(is_within(path, part.paths) for part in pairs)]
-        return [*pairs, Part((*whole, *within), tuple(path for path in self.together if is_below(path, whole)))]
+        within = [path for path in self.alone if any(is_within(path, part.paths) for part in shared)]
+        return [*shared, Part((*whole, *within), tuple(path for path in self.together if is_below(path, whole)))]
 
-    def _pairs(self, listed: Sequence[str], paths: Sequence[str]) -> Part:
+    def _shared(self, listed: Sequence[str], paths: Sequence[str]) -> Part:
         whole = [path for path in paths if is_within(path, listed) and not is_within(path, self.alone)]
         run = [*whole, *(place for place in listed if is_below(place, paths))]
         return Part(tuple(run), tuple(path for path in self.alone if is_below(path, run)))
@@ -117,8 +122,12 @@ def exit_code(codes: Sequence[int]) -> int:
 
 def commands(suite: Suite, paths: Sequence[str], options: Sequence[str]) -> list[list[str]]:
     """The calls of pytest, one for each part that has tests."""
-    *pairs, single = suite.parts(paths)
-    made = [_call(part, [*TWO_AT_A_TIME, "--durations=10", *options]) for part in pairs if part.paths]
+    *shared, single = suite.parts(paths)
+    made = [
+        _call(part, ["-n", str(at_once), *_ORDERED, "--durations=10", *options])
+        for part, at_once in zip(shared, AT_ONCE, strict=True)
+        if part.paths
+    ]
     if single.paths:
         made.append(_call(single, ["--durations=25", *options]))
     return made

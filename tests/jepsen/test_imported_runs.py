@@ -23,11 +23,12 @@ LOWERED = "; required less: acknowledged 1, election_faults 0, expansions 0, lag
     ("name", "verdict", "sentence"),
     [
         ("valid", "valid", "Valid: 4 acknowledged records on 2 partitions, all read, in a history from elsewhere"),
-        (
+        pytest.param(
             "unseen",
             "unknown",
             "Unknown: unseen: 1 undecided: value 3 acknowledged (acks=-1) at jepsen-0 offset 2 was covered by no poll; "
             "3 acknowledged records on 1 partition, in a history from elsewhere",
+            marks=pytest.mark.nightly,
         ),
     ],
 )

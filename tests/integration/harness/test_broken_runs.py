@@ -13,7 +13,7 @@ import pytest
 from harness.commands import main as cli
 from harness.operations.history import read_lines, recover
 from harness.plan.run_file import parse_plan
-from harness.runs import judging
+from harness.runs import early_judge, judging
 from harness.runs.analysis import Judged
 from harness.runs.console import Console
 from harness.runs.run import Options, run
@@ -80,6 +80,8 @@ def test_run_whose_analysis_takes_too_long_names_the_command_that_judges_it(
     program.write_text("import time\ntime.sleep(60)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
     monkeypatch.chdir(tmp_path)
+    # That program never listens.
+    monkeypatch.setattr(early_judge, "LISTENS_WITHIN_S", 0.1)
     plan = parse_plan("flow.toml", TEXT + "analysis_s = 1\n")
     ended = run(plan, Options(tmp_path / "a store", ("highwater", "test")))
     assert (ended.exit_code, ended.judged) == (255, None)

@@ -99,6 +99,7 @@ def test_runs_are_judged_one_after_the_other_as_if_each_were_judged_alone(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_judge_whose_run_takes_too_long_ends_and_another_takes_its_place(
     run_dir: Path, tmp_path: Path, judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,13 @@ after.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from checkers.allowances.allowances import (
     UNCLEAN_OFFSETS,
@@ -144,11 +145,14 @@ def _topic(p: str) -> str:
     return p.rpartition("-")[0].removesuffix(OUT)
 
 
-def _kinds(spark: SparkSession, rows: list[Row], unclean: Unclean) -> set[str]:
+def _kinds(spark: SparkSession, rows: list[Row], elections: Sequence[Unclean]) -> list[set[str]]:
+    """Of these findings, after each of the elections."""
     assert rows, "the golden history shows it"
     with pyspark_sockets():
-        excused = excuse_unclean(unclean)(spark.createDataFrame([row.asDict() for row in rows], FINDING)).collect()
-    return {row.kind for row in excused}
+        frame = spark.createDataFrame([row.asDict() for row in rows], FINDING)
+        after = [excuse_unclean(one)(frame).select("kind", F.lit(nth)) for nth, one in enumerate(elections)]
+        excused = reduce(DataFrame.unionAll, after).collect()
+    return [{kind for kind, of in excused if of == nth} for nth in range(len(elections))]
 
 
 def _election(from_ns: int, until_ns: int | None, p: str = f"{OFFSETS_TOPIC}-3") -> Unclean:
@@ -163,12 +167,12 @@ def test_older_state_of_a_group_is_allowed_where_such_an_election_came_in_betwee
     rows = [row for row in found[anomaly, name] if not rules or row.rule in rules]
     there, missed = min(row.from_ns for row in rows), max(row.to_ns for row in rows)
     last_there, first_missed = max(row.from_ns for row in rows), min(row.to_ns for row in rows)
-    assert _kinds(spark, rows, _election(first_missed, last_there)) == {"allowed"}
-    assert _kinds(spark, rows, _election(first_missed, None)) == {"allowed"}
+    in_between = [_election(first_missed, last_there), _election(first_missed, None)]
     # It had come before anything of this was there, or comes only now; or it is another topic's.
-    assert _kinds(spark, rows, _election(0, there - 1)) == {"invalid"}
-    assert _kinds(spark, rows, _election(missed + 1, None)) == {"invalid"}
-    assert _kinds(spark, rows, _election(first_missed, None, "other-0")) == {"invalid"}
+    too_soon, too_late = _election(0, there - 1), _election(missed + 1, None)
+    of_another = _election(first_missed, None, "other-0")
+    kinds = _kinds(spark, rows, [*in_between, too_soon, too_late, of_another])
+    assert kinds == [{"allowed"}, {"allowed"}, {"invalid"}, {"invalid"}, {"invalid"}]
     assert OFFSETS_TOPIC in reason_for(
         anomaly, acks_one=False, retention=False, unclean=True, rules={row.rule for row in rows}
     )
@@ -178,7 +182,7 @@ def test_older_state_of_a_group_is_allowed_where_such_an_election_came_in_betwee
 def test_what_no_older_state_of_a_group_explains_stands(
     spark: SparkSession, found: Rows, anomaly: str, name: str
 ) -> None:
-    assert _kinds(spark, found[anomaly, name], _election(0, None)) == {"invalid"}
+    assert _kinds(spark, found[anomaly, name], [_election(0, None)]) == [{"invalid"}]
 
 
 AT_NS = 10**15
@@ -289,5 +293,5 @@ def test_record_is_missing_from_when_a_poll_passed_over_it(spark: SparkSession, 
     assert row.to_ns in passed
     assert row.to_ns > acked_ns
     # So its own partition may have lost it, once it was acknowledged.
-    assert _kinds(spark, [row], {row.p: [UncleanElection(5, acked_ns + 1, None)]}) == {"allowed"}
-    assert _kinds(spark, [row], {row.p: [UncleanElection(5, row.to_ns + 1, None)]}) == {"invalid"}
+    elections = [{row.p: [UncleanElection(5, at_ns + 1, None)]} for at_ns in (acked_ns, row.to_ns)]
+    assert _kinds(spark, [row], elections) == [{"allowed"}, {"invalid"}]

@@ -98,11 +98,14 @@ def test_whole_run_of_the_model_is_valid_and_fully_recorded(spark: SparkSession,
             no_confluent: "the real client finished no drain",
             line_cut_in_the_middle: "1 lines of the history cannot be read",
         },
-        {
-            lost_incarnation: "no incarnation in its event log says so",
-            no_drain_of_one_replica: "with n3 as leader",
-            no_sentinel: "no acknowledged sentinel",
-        },
+        pytest.param(
+            {
+                lost_incarnation: "no incarnation in its event log says so",
+                no_drain_of_one_replica: "with n3 as leader",
+                no_sentinel: "no acknowledged sentinel",
+            },
+            marks=pytest.mark.nightly,
+        ),
         pytest.param({no_segments: "no log folders of n1"}, marks=pytest.mark.nightly),
     ],
     ids=["nodes and history", "drain", "segments"],
@@ -325,6 +328,7 @@ def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_
     assert results["checkers"]["log-matching"]["verdict"] == verdict
 
 
+@pytest.mark.nightly
 def test_whole_run_whose_fault_does_not_say_its_effects_is_unknown(spark: SparkSession, folder: Path) -> None:
     """As older histories have it: it may have damaged files, so that those are held against nobody."""
     segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tools.processes import process_of, turn
 from tools.suite import Suite
-from tools.two_processes import process_of, turn
 
 SUITE = Suite((), (), (), first=("lab", "log/test_long.py", "log"), one_process=("lab",))
 

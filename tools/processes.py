@@ -1,4 +1,4 @@
-"""A plugin of pytest for the tests that run two at a time: in which order they begin, and which share a process.
+"""A plugin of pytest for the tests that run in several processes: in which order they begin, and which share a process.
 
 Those of a file do, and those of some folders, as tests/rooms.toml says.
 """
