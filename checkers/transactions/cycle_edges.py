@@ -22,13 +22,18 @@ precommitted reads `wr`, `process` and `real-time` go forward by these times.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.window import WindowSpec
 
 from checkers.black_box.facts import Facts
 from checkers.history.transactions import COMMITTED, UNKNOWN, transactions_table
+from checkers.spark.running import Fold, running
 from checkers.spark.tables import kept, one_piece
+
+_SLICE_BITS = 30
+"""Of time: a slice is 1.07 s."""
 
 WW, WR, RW, PROCESS, REAL_TIME = "ww", "wr", "rw", "process", "real-time"
 
@@ -254,23 +259,18 @@ def _one_after_another(nodes: DataFrame) -> DataFrame:
         F.col("over_ns").alias("at"), F.col("node").alias("ended"), F.col("began_ns").alias("since"), "at_ns"
     )
     begins = transactions.select(F.col("began_ns").alias("at"), F.col("node").alias("begins"), "at_ns")
-    until = _line().rowsBetween(Window.unboundedPreceding, 0)
-    placed = (
-        over.unionByName(begins, allowMissingColumns=True)
-        .transform(one_piece)
-        .withColumn("ends", F.count("ended").over(until))
-        .withColumn("latest", F.max("since").over(until))
-    )
+    line = over.unionByName(begins, allowMissingColumns=True).transform(one_piece)
+    placed = kept(_along(line, {"ends": ("count", "ended"), "latest": ("max", "since")}))
     ends = placed.where(F.col("ended").isNotNull()).select(
         "ended", F.col("ends").alias("nth"), F.col("at").alias("over"), F.col("at_ns").alias("ended_ns")
     )
+    last_begun = placed.where(F.col("begins").isNotNull() & (F.col("ends") > 0)).select(
+        "begins", F.col("ends").alias("last"), F.col("latest").alias("at"), "at_ns"
+    )
+    among = last_begun.unionByName(ends.select(F.col("over").alias("at"), "ended", "nth"), allowMissingColumns=True)
     direct = (
-        placed.where(F.col("begins").isNotNull() & (F.col("ends") > 0))
-        .select("begins", F.col("ends").alias("last"), F.col("latest").alias("at"), "at_ns")
-        .unionByName(ends.select(F.col("over").alias("at"), "ended", "nth"), allowMissingColumns=True)
-        .transform(one_piece)
         # How many were over before that: the first that comes right before v is the next one.
-        .withColumn("skipped", F.count("nth").over(until))
+        _along(among.transform(one_piece), {"skipped": ("count", "nth")})
         .where(F.col("begins").isNotNull())
         .select("begins", "at_ns", F.explode(F.sequence(F.col("skipped") + 1, F.col("last"))).alias("nth"))
     )
@@ -280,6 +280,7 @@ def _one_after_another(nodes: DataFrame) -> DataFrame:
     )
 
 
-def _line() -> WindowSpec:
-    """Of time. What begins at the instant at which another one is over does not come after it."""
-    return Window.partitionBy(F.lit(0)).orderBy("at", F.col("begins").isNull(), "ended")
+def _along(frame: DataFrame, folds: Mapping[str, Fold]) -> DataFrame:
+    """Up to each row in time. What begins at the instant at which another one is over does not come after it."""
+    order = [F.col("at"), F.col("begins").isNull(), F.col("ended")]
+    return running(frame, F.shiftright("at", _SLICE_BITS), order, folds)

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, build_facts
 from checkers.history.load import load_history
-from checkers.transactions import cycle_peeling
+from checkers.spark import running
+from checkers.transactions import cycle_edges, cycle_peeling
 from checkers.transactions.cycle_edges import REAL_TIME, RW, WR, WW, dependencies
 from checkers.transactions.cycle_peeling import DATA, LAYERS, ORDERED, READS, peel
 from checkers.transactions.cycle_stretches import search
@@ -194,6 +195,19 @@ def test_real_time_is_reduced_to_what_its_closure_needs(judged: Judged) -> None:
     # All pairs would be some thousands; a process of its own is under way beside two or three others.
     assert len(rows) < 6 * transactions
     assert len({(row.u, row.v) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("bits", [16, 30])
+def test_real_time_is_the_same_however_time_is_sliced(
+    judged: Judged, monkeypatch: pytest.MonkeyPatch, bits: int
+) -> None:
+    monkeypatch.setattr(running, "in_one_piece", lambda _: False)
+    monkeypatch.setattr(cycle_edges, "_SLICE_BITS", bits)
+    with pyspark_sockets():
+        expected = judged.edges.where(F.col("edge") == REAL_TIME).collect()
+        found = dependencies(judged.facts).where(F.col("edge") == REAL_TIME).collect()
+    assert Counter(found) == Counter(expected)
+    assert len(expected) > 100
 
 
 def test_beyond_the_bound_of_a_stretch_the_verdict_is_unknown(judged: Judged) -> None:
