@@ -29,7 +29,14 @@ def value_checks(facts: Facts) -> Family:
         F.count_if(F.col("n_reads") > 0).alias("values_read"),
     )
     return Family(
-        union([apply_rules(rows, [_fabricated(), _aborted()]), _duplicates(facts), _unreadable(facts)]),
+        union(
+            [
+                apply_rules(_with_other_life(facts), [_fabricated()]),
+                apply_rules(rows, [_aborted()]),
+                _duplicates(facts),
+                _unreadable(facts),
+            ]
+        ),
         figures(
             per_partition,
             {
@@ -46,12 +53,31 @@ def _was_read() -> Column:
     return F.col("n_reads") > 0
 
 
+def _with_other_life(facts: Facts) -> DataFrame:
+    """The values, with `other`(p, op): of one that nobody sent there, the life of its topic that it was sent to."""
+    rows = facts.by_value
+    if facts.ended is None:
+        return rows.withColumn("other", F.lit(None).cast("struct<p: string, op: bigint>"))
+    place = F.concat(F.substring_index("p", "~", 1), F.lit("-"), F.substring_index("p", "-", -1))
+    sent = (
+        rows.where(F.col("send").isNotNull())
+        .groupBy(place.alias("place"), F.col("value").alias("sent"))
+        .agg(F.min(F.struct("p", "send.op")).alias("other"))
+    )
+    fits = F.col("send").isNull() & (F.col("value") == F.col("sent")) & (place == F.col("place"))
+    return rows.join(sent, on=fits, how="left").drop("place", "sent")
+
+
 def _fabricated() -> Rule:
     from_the_future = F.col("first_read_ns") < F.col("send.invoke_ns")
     what = (
         F.when(F.col("value").isNull(), F.lit("a record that cannot be parsed"))
         .when(~F.col("all_intact"), text("value {v}, which does not match its own hash,", v=F.col("value")))
         .when(from_the_future, text("value {v}, which was sent later,", v=F.col("value")))
+        .when(
+            F.col("other").isNotNull(),
+            text("value {v}, which was sent to {q} and not to that one,", v=F.col("value"), q=F.col("other.p")),
+        )
         .otherwise(text("value {v}, which nobody sent to that partition,", v=F.col("value")))
     )
     return Rule(
@@ -60,7 +86,7 @@ def _fabricated() -> Rule:
         F.concat(what, text(" was read at {p} offset {o}", p=F.col("p"), o=F.col("min_read_offset"))),
         offset=F.col("min_read_offset"),
         value=F.col("value"),
-        ops=[F.col("first_read.read_op"), F.col("send.op")],
+        ops=[F.col("first_read.read_op"), F.coalesce("send.op", "other.op")],
         from_ns=F.coalesce("send.invoke_ns", "first_read_ns"),
         to_ns=F.col("first_read_ns"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,20 @@ def test_golden_finding_of_brokers_says_when_it_was_complete(judged: Judged, ano
     found = [row for case in cases for row in judged[f"{anomaly}-{case}"][anomaly].witnesses if row.kind == "invalid"]
     assert len(found) >= len(cases)
     assert all(row.from_ns is not None and row.to_ns is not None and row.from_ns <= row.to_ns for row in found), found
+
+
+@pytest.mark.parametrize("case", ["bad-earlier-life", "bad-later-life"])
+def test_golden_value_of_another_life_names_that_one_and_its_send(judged: Judged, case: str) -> None:
+    witnesses = judged[f"fabricated-value-{case}"]["fabricated-value"].witnesses
+    found = [row for row in witnesses if "nobody sent" not in row.detail]
+    assert found
+    for row in found:
+        told = re.search(r"which was sent to (\S+) and not to that one, was read at (\S+) offset", row.detail)
+        assert told is not None, row.detail
+        there, here = told.groups()
+        assert here == row.p != there
+        assert here.partition("~")[0] == there.partition("~")[0]
+        assert len(row.ops) == 2
 
 
 @pytest.mark.parametrize("case", SAID)

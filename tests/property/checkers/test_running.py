@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from checkers.spark.running import Fold, by_slices, running
 from tests.support.judging import pyspark_sockets
 
-pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V1")]
+pytestmark = pytest.mark.spark
 
 FOLDS: dict[str, Fold] = {"count": ("count", "x"), "most": ("max", "x"), "latest": ("max", "y")}
 ROWS = 300
