@@ -1,8 +1,10 @@
 """Every version of one partition's state znode, out of ZooKeeper's transaction logs.
 
-Decides which transactions changed it. A decoder of its own: the lab imports nothing of the checkers, and the files of a
-run that somebody sent are not believed, so that damage is said, not raised. Format: FileTxnLog and jute of
-org.apache.zookeeper.server.persistence, as checkers/evidence/zk_txnlog.py describes it.
+Decides which transactions changed it, and of a topic that was made anew which were of the life that is asked for:
+those since its znode was created with that id, up to where it was created again. A decoder of its own: the lab imports
+nothing of the checkers, and the files of a run that somebody sent are not believed, so that damage is said, not
+raised. Format: FileTxnLog and jute of org.apache.zookeeper.server.persistence, as checkers/evidence/zk_txnlog.py
+describes it.
 """
 
 from __future__ import annotations
@@ -54,20 +56,22 @@ class Versions:
 
 _Change = tuple[int, int | None, bytes | None]
 """time_ms; number of the version, None where the znode was deleted; its content."""
+_Changes = dict[tuple[int, int], _Change]
+"""By zxid and place in the transaction."""
 
 
 def versions(files: RunFiles, nodes: Iterable[str], p: str) -> Versions:
     """Of a partition, by all ZooKeeper nodes together: what one lacks is no problem where another has everything."""
-    topic, _, number = p.rpartition("-")
-    if "~" in topic:
-        return Versions([], [f"What ZooKeeper had of {p} is not told: its topic was made anew under one name."])
-    path = f"/brokers/topics/{topic}/partitions/{number}/state".encode()
-    changes: dict[tuple[int, int], _Change] = {}
+    whole_name, _, number = p.rpartition("-")
+    topic, _, topic_id = whole_name.partition("~")
+    of_topic = f"/brokers/topics/{topic}".encode()
+    of_state = of_topic + f"/partitions/{number}/state".encode()
+    changes: dict[bytes, _Changes] = {path: {} for path in ((of_topic, of_state) if topic_id else (of_state,))}
     zxids: set[int] = set()
     problems: list[str] = []
     whole = False
     for node in nodes:
-        own, said = _of_node(files, node, path, changes)
+        own, said = _of_node(files, node, changes)
         whole = whole or not (said or _first_gap(own))
         problems += said
         zxids |= own
@@ -75,14 +79,38 @@ def versions(files: RunFiles, nodes: Iterable[str], p: str) -> Versions:
     gap = _first_gap(zxids)
     if gap is not None:
         told.problems.append(f"Transactions of ZooKeeper are missing before zxid {gap:#x}.")
-    told.found = list(_read(changes, told.problems))
+    mine = changes[of_state]
+    if topic_id and zxids:
+        mine = _of_life(mine, changes[of_topic], topic_id)
+        if not mine:
+            told.problems.append(f"No state of {p} stands in ZooKeeper's transaction logs.")
+    told.found = list(_read(mine, told.problems))
     return told
 
 
-def _of_node(
-    files: RunFiles, node: str, path: bytes, changes: dict[tuple[int, int], _Change]
-) -> tuple[set[int], list[str]]:
-    """(its transactions, what is wrong with its logs); what they did to the znode goes into `changes`."""
+def _of_life(states: _Changes, of_topic: _Changes, topic_id: str) -> _Changes:
+    """Changes of a state znode while the topic's znode had that id, from one creation of this to the next."""
+    begins = [at for at, (_, number, _) in sorted(of_topic.items()) if number == 0]
+    for since, until in zip(begins, [*begins[1:], None], strict=True):
+        ids = [_id_in(data) for at, (_, _, data) in sorted(of_topic.items()) if _within(at, since, until)]
+        if topic_id in ids:
+            return {at: change for at, change in states.items() if _within(at, since, until)}
+    return {}
+
+
+def _within(at: tuple[int, int], since: tuple[int, int], until: tuple[int, int] | None) -> bool:
+    return since <= at and (until is None or at < until)
+
+
+def _id_in(data: bytes | None) -> str | None:
+    try:
+        return str(json.loads(data or b"")["topic_id"])
+    except _DAMAGE:
+        return None
+
+
+def _of_node(files: RunFiles, node: str, changes: dict[bytes, _Changes]) -> tuple[set[int], list[str]]:
+    """(its transactions, what is wrong with its logs); what they did to the znodes goes into `changes`, by path."""
     names = files.transaction_logs(node)
     if not names:
         return set(), [f"No transaction log of {node}."]
@@ -92,9 +120,7 @@ def _of_node(
         try:
             with files.transaction_log(node, name) as file:
                 for body in _entries(file):
-                    zxid, found = _of_transaction(body, path)
-                    zxids.add(zxid)
-                    changes |= found
+                    zxids.add(_of_transaction(body, changes))
         except OSError as error:
             problems.append(f"{node}'s transaction log {name} cannot be read: {error.strerror or error}.")
         except _DAMAGE as error:
@@ -123,11 +149,11 @@ def _entries(file: BinaryIO) -> Iterator[bytes]:
         yield body
 
 
-def _of_transaction(body: bytes, path: bytes) -> tuple[int, dict[tuple[int, int], _Change]]:
-    """(zxid, what it did to the znode)."""
+def _of_transaction(body: bytes, changes: dict[bytes, _Changes]) -> int:
+    """Its zxid; what it did to the znodes goes into `changes`."""
     _session, _cxid, zxid, time_ms, kind = _HEADER.unpack_from(body)
-    if path not in body:
-        return zxid, {}
+    if not any(path in body for path in changes):
+        return int(zxid)
     parts = [(kind, body[_HEADER.size :])]
     if kind == _MULTI:
         parts, at = [], _HEADER.size + _INT.size
@@ -135,20 +161,19 @@ def _of_transaction(body: bytes, path: bytes) -> tuple[int, dict[tuple[int, int]
             part_kind = _INT.unpack_from(body, at)[0]
             part, at = _field(body, at + _INT.size)
             parts.append((part_kind, part or b""))
-    found: dict[tuple[int, int], _Change] = {}
     for position, (part_kind, part) in enumerate(parts):
         if part_kind not in _CREATES | _DELETES | {_SET_DATA}:
             continue
         name, at = _field(part, 0)
-        if name != path:
+        if name not in changes:
             continue
         if part_kind in _DELETES:
-            found[zxid, position] = time_ms, None, None
+            changes[name][zxid, position] = time_ms, None, None
             continue
         data, at = _field(part, at)
         version = 0 if part_kind in _CREATES else _INT.unpack_from(part, at)[0]
-        found[zxid, position] = time_ms, version, data
-    return zxid, found
+        changes[name][zxid, position] = time_ms, version, data
+    return int(zxid)
 
 
 def _field(body: bytes, at: int) -> tuple[bytes | None, int]:
@@ -175,7 +200,7 @@ def _first_gap(zxids: set[int]) -> int | None:
     return None
 
 
-def _read(changes: dict[tuple[int, int], _Change], problems: list[str]) -> Iterator[Version]:
+def _read(changes: _Changes, problems: list[str]) -> Iterator[Version]:
     life, last = 0, None
     for (zxid, position), (time_ms, number, data) in sorted(changes.items()):
         if number is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from harness.report.life.zookeeper import Version, versions
@@ -14,9 +16,18 @@ LOG = "evidence/zk1/zookeeper/version-2/log.1"
 FIRST = created(1, state(1, 0, [1, 2, 3]), 500)
 
 
-def read(contents: dict[str, bytes], *nodes: str) -> tuple[list[Version], list[str]]:
-    found = versions(run_files(contents), nodes or ("zk1",), "hw-0")
+def read(contents: dict[str, bytes], *nodes: str, p: str = "hw-0") -> tuple[list[Version], list[str]]:
+    found = versions(run_files(contents), nodes or ("zk1",), p)
     return found.found, found.problems
+
+
+def topic(topic_id: str) -> str:
+    """The content of a topic's znode."""
+    return json.dumps({"version": 3, "topic_id": topic_id, "partitions": {"0": [1, 2, 3]}})
+
+
+def deleted(zxid: int, path: str) -> bytes:
+    return transaction(zxid, 2, len(path).to_bytes(4, "big") + path.encode())
 
 
 def test_creation_changes_and_deletion_in_the_order_of_their_transactions() -> None:
@@ -36,6 +47,34 @@ def test_creation_changes_and_deletion_in_the_order_of_their_transactions() -> N
         Version(4, 0, 1, 1, 950, 2, 1, (2, 3), True),
         Version(5, 0, 2, 0, 990, 3, 0, (3,)),
     ]
+
+
+def test_life_of_a_topic_that_was_made_anew_has_the_versions_of_its_own_time() -> None:
+    znode = "/brokers/topics/hw"
+    lives = zookeeper(
+        created(1, topic("one"), path=znode),
+        created(2, state(1, 0, [1, 2])),
+        changed(3, 1, state(2, 1, [2])),
+        deleted(4, STATE),
+        deleted(5, znode),
+        created(6, topic("two"), path=znode),
+        created(7, topic("other"), path="/brokers/topics/hw-of-another"),
+        created(8, state(3, 0, [3])),
+        # Its partitions are reassigned.
+        changed(9, 1, topic("two"), path=znode),
+        changed(10, 1, state(3, 1, [3, 1])),
+    )
+    first, problems = read(lives, p="hw~one-0")
+    assert [(one.zxid, one.life, one.deleted) for one in first] == [(2, 1, False), (3, 1, False), (4, 1, True)]
+    assert not problems
+    second, problems = read(lives, p="hw~two-0")
+    assert [(one.zxid, one.life, one.number) for one in second] == [(8, 1, 0), (10, 1, 1)]
+    assert not problems
+    for p in ("hw~three-0", "hw~other-0", "hw~two-1"):
+        assert read(lives, p=p) == ([], [f"No state of {p} stands in ZooKeeper's transaction logs."])
+    assert read({}, p="hw~one-0") == ([], ["No transaction log of zk1."])
+    spoilt = zookeeper(created(1, "{", path=znode), FIRST)
+    assert read(spoilt, p="hw~one-0")[0] == []
 
 
 def test_change_inside_of_a_multi_and_one_of_another_kind_beside_it() -> None:
