@@ -24,8 +24,6 @@ NO_TESTS_COLLECTED = 5
 """pytest's exit code where -k, or a mark, matched nothing."""
 AT_ONCE = (2, 2, 3)
 """Processes for the tests that compute, those of clients, and those that wait, on two cores."""
-
-
 _ORDERED = ("-p", "tools.processes", "--no-loadscope-reorder")
 
 
