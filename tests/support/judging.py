@@ -135,7 +135,8 @@ def judge_cases(
 ) -> dict[str, dict[str, CheckResult]]:
     """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers.
     interruptions: of brokers, in run time, of all cases. in_turn: cases that begin when all before them are over.
-    imported: with the rules of histories from elsewhere. evidence_of_nodes: with the rules of what nodes held.
+    imported: with the rules of histories from elsewhere. evidence_of_nodes: with the rules of what nodes held, where
+    a case has any.
     """
     with pyspark_sockets():
         rows = _rows(
@@ -194,7 +195,7 @@ def _rows(
         ended=ended_lives(history.coordination) if any(_remakes(case) for case in cases.values()) else None,
     )
     families = black_box(facts)
-    if evidence_of_nodes:
+    if evidence_of_nodes and any(case.tables for case in cases.values()):
         families |= white_box(evidence, tables["events"], interruptions)
     if imported:
         families |= of_imported(facts)

@@ -67,7 +67,11 @@ def _judge_damaged(spark: SparkSession, recorded: Path, scratch: Path, name: str
     return verdict
 
 
-@pytest.mark.parametrize("name", RUNS)
+# By day the invalid one has its verdict by a cluster.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] if verdict == "invalid" else []) for name, verdict in RUNS.items()],
+)
 def test_recorded_run_has_its_verdict(spark: SparkSession, recorded: Path, tmp_path: Path, name: str) -> None:
     folder = Path(shutil.copytree(recorded / name, tmp_path / name))
     verdict, sentence = _judge(spark, folder)

@@ -46,9 +46,9 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     (folder / "unclean").mkdir()
     expiry = Expiry(age_ns=AGE * TICK_NS)
     return {
-        **judge_cases(spark, folder / "clean", CLEAN),
-        **judge_cases(spark, folder / "retained", RETAINED, expiry=expiry),
-        **judge_cases(spark, folder / "unclean", UNCLEAN, unclean=True),
+        **judge_cases(spark, folder / "clean", CLEAN, evidence_of_nodes=False),
+        **judge_cases(spark, folder / "retained", RETAINED, expiry=expiry, evidence_of_nodes=False),
+        **judge_cases(spark, folder / "unclean", UNCLEAN, unclean=True, evidence_of_nodes=False),
     }
 
 

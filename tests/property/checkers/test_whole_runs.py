@@ -229,10 +229,8 @@ def _late_clock_step(from_ns: int, until_ns: int) -> list[dict[str, Any]]:
     return [{**seen, "f": "start", "time_ns": from_ns}, {**seen, "f": "stop", "time_ns": until_ns}]
 
 
-@pytest.mark.parametrize(
-    "story",
-    ["in time", *(pytest.param(story, marks=pytest.mark.nightly) for story in ("too_short", "another late fault"))],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("story", ["in time", "too_short", "another late fault"])
 def test_whole_run_whose_partition_serves_nothing_after_a_fault_is_unknown_if_there_was_time(
     spark: SparkSession, folder: Path, story: str
 ) -> None:
@@ -345,19 +343,12 @@ def test_whole_run_whose_fault_does_not_say_its_effects_is_unknown(spark: SparkS
     assert [text for text in results["coverage"]["missing"] if "does not say what its effects are" in text]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        pytest.param(
-            copied_in_part,
-            "the evidence of n1 is not whole: OSError: connection lost",
-            marks=pytest.mark.nightly,
-        ),
-        pytest.param(
-            ended_while_copying,
-            "the evidence of n1 is not whole: no line says that all was copied",
-            marks=pytest.mark.nightly,
-        ),
+        (copied_in_part, "the evidence of n1 is not whole: OSError: connection lost"),
+        (ended_while_copying, "the evidence of n1 is not whole: no line says that all was copied"),
         (None, None),
     ],
     ids=["in part", "nobody says", "whole"],
