@@ -5,16 +5,16 @@ Pure. Decides what is kept of a run and what the tables show; must not know how 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
+from tests.mutants import lines
+from tests.mutants.lines import BROKE_OFF
+
 BEGIN, END = "<!-- measured: make alarms -->", "<!-- /measured alarms -->"
-BROKE_OFF = "broke off"
-"""In place of a verdict: a run that did not come to its end, and whose history proves nothing."""
 _MOST_REASONS = 5
 
 
@@ -67,28 +67,14 @@ def _reasons(results: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*results.get("reasons", ()), *results["coverage"]["missing"], *of_checkers]))
 
 
-def to_line(one: Alarmed) -> str:
-    """One line of JSON, without its end."""
-    return json.dumps(asdict(one), sort_keys=True)
-
-
 def from_lines(text: str) -> list[Alarmed]:
-    """What `to_line` wrote. Raises ValueError, with the line's number, for a line that cannot be read."""
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            values = json.loads(line)
-            wanted = Unmutated(**values.pop("wanted"))
-            found.append(Alarmed(wanted, **(values | {name: tuple(values[name]) for name in ("alarms", "why")})))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"line {number} is no measurement: {error}") from error
-    return found
+    """As `lines.from_lines`."""
+    return lines.from_lines(text, _measurement)
 
 
-def due(wanted: Iterable[Unmutated], done: Iterable[Alarmed]) -> list[Unmutated]:
-    """Those that were not made yet, in their order."""
-    made = {one.wanted for one in done}
-    return [one for one in wanted if one not in made]
+def _measurement(values: dict[str, Any]) -> Alarmed:
+    wanted = Unmutated(**values.pop("wanted"))
+    return Alarmed(wanted, **(values | {name: tuple(values[name]) for name in ("alarms", "why")}))
 
 
 def tables(files: Mapping[str, str], done: Sequence[Alarmed]) -> str:
@@ -97,15 +83,15 @@ def tables(files: Mapping[str, str], done: Sequence[Alarmed]) -> str:
     files: run file's name → digest of its text. Measurements of other files or texts are left out.
     """
     current = [one for one in done if files.get(one.wanted.run) == one.wanted.text]
-    lines = [
+    rows = [
         _sum(current),
         "",
         "| run file | runs | valid | unknown | invalid | acknowledged records | faults in effect |",
         "|---|---|---|---|---|---|---|",
     ]
-    lines += [_row(run, [one for one in current if one.wanted.run == run]) for run in sorted(files)]
+    rows += [_row(run, [one for one in current if one.wanted.run == run]) for run in sorted(files)]
     odd = sorted((one for one in current if one.verdict != "valid"), key=lambda one: (one.wanted.run, one.wanted.seed))
-    return "\n".join([*lines, *(["", *map(_told, odd)] if odd else [])]) + "\n"
+    return "\n".join([*rows, *(["", *map(_told, odd)] if odd else [])]) + "\n"
 
 
 def _sum(runs: Sequence[Alarmed]) -> str:

@@ -7,17 +7,17 @@ the earliest event that completes a finding's proof, in s from the run's start.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median_high
 from typing import Any, Literal
 
+from tests.mutants import lines
+from tests.mutants.lines import BROKE_OFF
+
 By = Literal["script", "mix"]
 BEGIN, END = "<!-- measured: make detection -->", "<!-- /measured -->"
-BROKE_OFF = "broke off"
-"""In place of a verdict: a run that did not come to its end, and whose history proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,31 +69,14 @@ def first_s(witnesses: Iterable[Mapping[str, Any]]) -> float | None:
     return round(min(times) / 1e9, 1) if times else None
 
 
-def to_line(one: Measured) -> str:
-    """One line of JSON, without its end."""
-    return json.dumps(asdict(one), sort_keys=True)
-
-
 def from_lines(text: str) -> list[Measured]:
-    """What `to_line` wrote; a last line without its end, of a measurement that was killed, is left out.
-
-    Raises ValueError, with the line's number, for any other line that cannot be read.
-    """
-    found = []
-    for number, line in enumerate(text.split("\n")[:-1], 1):
-        try:
-            values = json.loads(line)
-            wanted = Wanted(**values.pop("wanted"))
-            found.append(Measured(wanted, **(values | {name: tuple(values[name]) for name in ("found", "others")})))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"line {number} is no measurement: {error}") from error
-    return found
+    """As `lines.from_lines`."""
+    return lines.from_lines(text, _measurement)
 
 
-def due(wanted: Sequence[Wanted], done: Iterable[Measured]) -> list[Wanted]:
-    """Those that were not made yet, in their order."""
-    made = {one.wanted for one in done}
-    return [one for one in wanted if one not in made]
+def _measurement(values: dict[str, Any]) -> Measured:
+    wanted = Wanted(**values.pop("wanted"))
+    return Measured(wanted, **(values | {name: tuple(values[name]) for name in ("found", "others")}))
 
 
 def table(wanted: Sequence[Wanted], done: Iterable[Measured]) -> str:
@@ -104,15 +87,15 @@ def table(wanted: Sequence[Wanted], done: Iterable[Measured]) -> str:
         if one in by_wanted:
             of.setdefault((one.mutant, one.by), []).append(by_wanted[one])
     mixes = {one.mutant: one.run for one in wanted if one.by == "mix"}
-    lines = [
+    rows = [
         "| planted bug | script: found | median, worst s | by | random mix | found | median, worst s | by |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for mutant in sorted({one.mutant for one in wanted}):
         script, mix = of.get((mutant, "script"), []), of.get((mutant, "mix"), [])
         name = f"`{mixes[mutant]}`" if mutant in mixes else "none comes near"
-        lines.append(f"| `{mutant}` | {_cells(script)} | {name} | {_cells(mix)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(f"| `{mutant}` | {_cells(script)} | {name} | {_cells(mix)} |")
+    return "\n".join(rows) + "\n"
 
 
 def _cells(runs: Sequence[Measured]) -> str:

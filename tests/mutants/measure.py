@@ -17,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness.runs.run_files import load as load_plan
-from tests.mutants import detection
+from tests.mutants import detection, lines
 from tests.mutants.detection import By, Measured, Wanted
 from tests.mutants.lab import Judged, LabRun
 from tests.mutants.measurements import append_line, carry_out, read_lines
@@ -71,7 +71,7 @@ def measured(wanted: Wanted, run: LabRun, judged: Judged | None) -> Measured:
     """What a run shows of its bug; judged is None where it broke off."""
     assert run.mutant is not None
     if judged is None:
-        return Measured(wanted, detection.BROKE_OFF, (), (), None)
+        return Measured(wanted, lines.BROKE_OFF, (), (), None)
     return detection.measured(wanted, run.mutant.finds, judged.results)
 
 
@@ -107,12 +107,12 @@ def main(argv: Sequence[str]) -> None:
     done = detection.from_lines(read_lines(RESULTS))
     of = [mutant for mutant in mutants() if not arguments.mutants or mutant.name in arguments.mutants]
     runs = wanted_runs(of, arguments.seeds, (arguments.by,) if arguments.by else ("script", "mix"))
-    due = [] if arguments.table_only else detection.due(list(runs), done)
+    due = [] if arguments.table_only else lines.due(list(runs), {one.wanted for one in done})
     write_table(done, arguments.seeds)
 
     def keep(one: Wanted, judged: Judged | None) -> str:
         found = measured(one, runs[one], judged)
-        append_line(RESULTS, detection.to_line(found))
+        append_line(RESULTS, lines.to_line(found))
         done.append(found)
         write_table(done, arguments.seeds)
         by = ", ".join(found.found) or "not found"

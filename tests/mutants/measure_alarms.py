@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from tests.mutants import alarms, detection
+from tests.mutants import alarms, detection, lines
 from tests.mutants.alarms import Alarmed, Unmutated
 from tests.mutants.lab import Judged, LabRun
 from tests.mutants.measurements import append_line, carry_out, read_lines
@@ -80,12 +80,12 @@ def main(argv: Sequence[str]) -> None:
     done = alarms.from_lines(read_lines(RESULTS))
     files = digests()
     runs = wanted_runs(arguments.runs or files, arguments.seeds)
-    due = [] if arguments.table_only else alarms.due(runs, done)
+    due = [] if arguments.table_only else lines.due(runs, {one.wanted for one in done})
     write_tables(done, files)
 
     def keep(one: Unmutated, judged: Judged | None) -> str:
-        found = Alarmed(one, alarms.BROKE_OFF) if judged is None else alarms.alarmed(one, judged.results)
-        append_line(RESULTS, alarms.to_line(found))
+        found = Alarmed(one, lines.BROKE_OFF) if judged is None else alarms.alarmed(one, judged.results)
+        append_line(RESULTS, lines.to_line(found))
         done.append(found)
         write_tables(done, files)
         return f"{one.run}, seed {one.seed}: {found.verdict} {', '.join((*found.alarms, *found.why))}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants import alarms, detection
+from tests.mutants import alarms, detection, lines
 from tests.mutants.alarms import Alarmed, Unmutated
 from tests.mutants.measure_alarms import PAGE, RESULTS, SEEDS, digests, run_files, wanted_runs
 
@@ -53,21 +53,21 @@ def test_unknown_run_says_why_each_reason_once() -> None:
 def test_lines_come_back_as_they_were() -> None:
     made = [
         Alarmed(WANTED, "unknown", (), ("why",), 3, {"kill": 1}),
-        Alarmed(dataclasses.replace(WANTED, seed=2), alarms.BROKE_OFF),
+        Alarmed(dataclasses.replace(WANTED, seed=2), lines.BROKE_OFF),
     ]
-    assert alarms.from_lines("".join(alarms.to_line(one) + "\n" for one in made)) == made
+    assert alarms.from_lines("".join(lines.to_line(one) + "\n" for one in made)) == made
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"wanted": {}}', '{"wanted": {"run": "r", "seed": 1}}'])
 def test_line_that_is_no_measurement_is_named(line: str) -> None:
     with pytest.raises(ValueError, match="line 2 is no measurement"):
-        alarms.from_lines(alarms.to_line(Alarmed(WANTED, "valid")) + f"\n{line}\n")
+        alarms.from_lines(lines.to_line(Alarmed(WANTED, "valid")) + f"\n{line}\n")
 
 
 def test_due_is_what_was_not_made_of_these_very_texts() -> None:
     wanted = [dataclasses.replace(WANTED, seed=seed) for seed in (1, 2, 3)]
     done = [Alarmed(wanted[1], "valid"), Alarmed(dataclasses.replace(wanted[2], text="other"), "valid")]
-    assert [one.seed for one in alarms.due(wanted, done)] == [1, 3]
+    assert [one.seed for one in lines.due(wanted, {one.wanted for one in done})] == [1, 3]
 
 
 def test_tables_sum_what_is_current_and_tell_each_run_that_is_not_valid() -> None:
@@ -75,7 +75,7 @@ def test_tables_sum_what_is_current_and_tell_each_run_that_is_not_valid() -> Non
         Alarmed(WANTED, "valid", (), (), 1_000, {"kill": 2}),
         Alarmed(dataclasses.replace(WANTED, seed=3), "unknown", (), tuple("abcdefg"), 10, {"cut": 1}),
         Alarmed(dataclasses.replace(WANTED, seed=2), "invalid", ("lost-write",), (), 10, {"kill": 1}),
-        Alarmed(Unmutated("q", 1, "0b"), alarms.BROKE_OFF),
+        Alarmed(Unmutated("q", 1, "0b"), lines.BROKE_OFF),
         Alarmed(Unmutated("q", 1, "of another text"), "invalid", ("x",)),
     ]
     told = alarms.tables({"r": "0a", "q": "0b"}, done).splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants import detection
+from tests.mutants import detection, lines
 from tests.mutants.detection import Measured, Wanted
 from tests.mutants.measure import PAGE, RESULTS, SEEDS, mix_of, wanted_runs
 from tests.mutants.measurements import whole_lines
@@ -69,10 +69,10 @@ def test_first_is_the_earliest_end_of_an_invalid_finding(
 
 
 def test_lines_come_back_as_they_were_and_a_torn_last_one_is_left_out() -> None:
-    made = [one(("lost-write",), 4.2), one(verdict="valid", seed=2), one(verdict=detection.BROKE_OFF, by="mix")]
-    text = "".join(detection.to_line(each) + "\n" for each in made)
+    made = [one(("lost-write",), 4.2), one(verdict="valid", seed=2), one(verdict=lines.BROKE_OFF, by="mix")]
+    text = "".join(lines.to_line(each) + "\n" for each in made)
     assert detection.from_lines(text) == made
-    torn = text + detection.to_line(one(seed=9))[:40]
+    torn = text + lines.to_line(one(seed=9))[:40]
     assert detection.from_lines(torn) == made
     assert whole_lines(torn) == text
     assert whole_lines("torn") == ""
@@ -81,13 +81,13 @@ def test_lines_come_back_as_they_were_and_a_torn_last_one_is_left_out() -> None:
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"wanted": {}}'])
 def test_line_that_is_no_measurement_is_named(line: str) -> None:
     with pytest.raises(ValueError, match="line 2 is no measurement"):
-        detection.from_lines(detection.to_line(one()) + f"\n{line}\n")
+        detection.from_lines(lines.to_line(one()) + f"\n{line}\n")
 
 
 def test_due_is_what_was_not_made_of_these_very_texts() -> None:
     wanted = [dataclasses.replace(WANTED, seed=seed) for seed in (1, 2, 3)]
     done = [one(seed=2), one(seed=3, text="another")]
-    assert [each.seed for each in detection.due(wanted, done)] == [1, 3]
+    assert [each.seed for each in lines.due(wanted, {one.wanted for one in done})] == [1, 3]
 
 
 def test_table_counts_median_worst_and_checkers_of_what_is_wanted() -> None:
@@ -99,7 +99,7 @@ def test_table_counts_median_worst_and_checkers_of_what_is_wanted() -> None:
         one(("b",), 9.4, seed=2),
         one(("b",), None, seed=3),
         one(verdict="valid", by="mix", run="demo"),
-        one(verdict=detection.BROKE_OFF, by="mix", run="demo", seed=2),
+        one(verdict=lines.BROKE_OFF, by="mix", run="demo", seed=2),
         one(("z",), 1.0, text="of another text"),
     ]
     rows = detection.table([*wanted, *mix, alone], done).splitlines()[2:]
