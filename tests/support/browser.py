@@ -75,15 +75,20 @@ class Browser:
     def show(self, address: str) -> None:
         """Go to a page and wait until it is there."""
         self.call("Page.navigate", url=address)
-        self.until(f"location.href == {json.dumps(address)} && document.readyState == 'complete'")
+        self.until(f"location.href == {json.dumps(address)}")
 
     def evaluate(self, script: str) -> Any:
-        """The value of a JavaScript expression in the page."""
-        return self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+        """The value of a JavaScript expression in the page; what it throws fails the test."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def until(self, script: str) -> None:
-        """Wait until an expression is true."""
-        eventually(lambda: self.evaluate(script) is True, script, self._timeout_s)
+        """Wait until an expression is true of a page that is there whole: a page is parsed as it arrives, so what
+        stands at its top may be there before the rest.
+        """
+        whole = f"document.readyState == 'complete' && ({script})"
+        eventually(lambda: self.evaluate(whole) is True, script, self._timeout_s)
 
     def press(self, key: str) -> None:
         """Tab or Enter, as from a keyboard."""
