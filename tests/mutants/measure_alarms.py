@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
+from harness.plan.run_file import EXPECTATION, load_expectation
+from harness.runs.run_files import load
 from tests.mutants import alarms, detection, lines
 from tests.mutants.alarms import Alarmed, Unmutated
 from tests.mutants.lab import Judged, LabRun
@@ -31,7 +33,7 @@ def run_files() -> dict[str, Path]:
     return {
         file.stem: file
         for file in sorted(MIXES.glob("*.toml"))
-        if not file.name.endswith(".expect.toml") and not file.with_suffix(".expect.toml").exists()
+        if not file.name.endswith(EXPECTATION) and load_expectation(file, load(file)).expect == "valid"
     }
 
 
