@@ -1,6 +1,4 @@
-"""Black-box checkers against their plain twins, on lives of a model and on arbitrary damage to them, in one Spark
-pass.
-"""
+"""Black-box checkers against their plain twins, on lives of a model and on arbitrary damage to them."""
 
 from __future__ import annotations
 
@@ -10,11 +8,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers.verdicts.catalogue import ALL, PRODUCERS
 from checkers.verdicts.verdict import CheckResult
-from tests.support.judging import Case, case_of, invalid, judge_cases
+from tests.support.judging import Case, case_of, invalid
 from tests.support.model_cluster import random_life
 from tests.support.twins import TWINS, operations
 
@@ -196,11 +193,6 @@ def _cases() -> dict[str, Case]:
 
 
 CASES = _cases()
-
-
-@pytest.fixture(scope="module")
-def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
-    return judge_cases(spark, tmp_path_factory.mktemp("twins"), CASES)
 
 
 @pytest.mark.parametrize("topic", [topic for topic in CASES if topic.startswith("valid")])

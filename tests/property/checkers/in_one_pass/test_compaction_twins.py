@@ -1,4 +1,4 @@
-"""Checkers of compaction against their plain twins: cleaners that err and cleaners that do not, in one Spark pass."""
+"""Checkers of compaction against their plain twins: cleaners that err and cleaners that do not."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
+from checkers.verdicts.verdict import CheckResult
 from tests.support.compaction_stories import OF_SENTINELS, Compacted
 from tests.support.compaction_twins import last_value, old_value
 from tests.support.histories import Story
-from tests.support.judging import Case, invalid, judge_cases
+from tests.support.judging import Case, invalid
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 LIVES = 60
 TWINS = {"last-value": last_value, "old-value": old_value}
+Judged = dict[str, dict[str, CheckResult]]
 Lines = list[dict[str, Any]]
 
 
 def _life(seed: int) -> Lines:
     """Sends and readings of what a cleaner left; of an odd seed one that removes any records now and then."""
     rng = Random(seed)
-    topic = Compacted(Story(f"life{seed}"))
+    topic = Compacted(Story(f"compacted{seed}"))
     for _ in range(rng.randint(2, 3)):
         for _ in range(rng.randint(3, 8)):
             acked = rng.random() < 0.8
@@ -44,18 +45,17 @@ def _life(seed: int) -> Lines:
     return topic.story.lines
 
 
-HISTORIES = {f"life{seed}": _life(seed) for seed in range(LIVES)}
+HISTORIES = {f"compacted{seed}": _life(seed) for seed in range(LIVES)}
+CASES = {topic: Case(lines) for topic, lines in HISTORIES.items()}
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
+def found(judged: Judged) -> dict[str, dict[str, int]]:
     """Topic → checker → how many anomalies."""
-    cases = {topic: Case(lines) for topic, lines in HISTORIES.items()}
-    results = judge_cases(spark, tmp_path_factory.mktemp("compaction"), cases)
-    for topic, judged in results.items():
+    for topic in HISTORIES:
         # What a cleaner takes, rightly or not, is found by nobody else.
-        assert invalid(judged) <= TWINS.keys(), (topic, invalid(judged))
-    return {topic: {name: judged[name].counts["found"] for name in TWINS} for topic, judged in results.items()}
+        assert invalid(judged[topic]) <= TWINS.keys(), (topic, invalid(judged[topic]))
+    return {topic: {name: judged[topic][name].counts["found"] for name in TWINS} for topic in HISTORIES}
 
 
 @pytest.mark.parametrize("topic", HISTORIES)
@@ -63,7 +63,7 @@ def test_reading_of_a_compacted_log_is_judged_as_by_the_twins(found: dict[str, d
     assert found[topic] == {name: len(twin(HISTORIES[topic])) for name, twin in TWINS.items()}
 
 
-@pytest.mark.parametrize("topic", [f"life{seed}" for seed in range(0, LIVES, 2)])
+@pytest.mark.parametrize("topic", [f"compacted{seed}" for seed in range(0, LIVES, 2)])
 def test_cleaner_that_keeps_the_rules_is_found_nothing_of(found: dict[str, dict[str, int]], topic: str) -> None:
     assert found[topic] == dict.fromkeys(TWINS, 0)
 

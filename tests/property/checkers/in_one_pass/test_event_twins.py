@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers.verdicts.verdict import CheckResult
 from tests.support.event_twins import (
@@ -23,11 +22,12 @@ from tests.support.event_twins import (
     raised_by_a_role,
     shorter_after_restart,
 )
-from tests.support.judging import Case, case_of, judge_cases
+from tests.support.judging import Case, case_of
 from tests.support.model_cluster import random_life
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
+FIRST_BROKER = 1_001
 SOUND = 8
 DAMAGED = 64
 MIN_ISR = 2
@@ -146,7 +146,7 @@ def _cases() -> dict[str, Case]:
     for number in range(SOUND + DAMAGED):
         rng = Random(7000 + number)
         name = f"{'sound' if number < SOUND else 'bent'}{number}"
-        case = case_of(random_life(rng, name, steps=30, first_broker=10 * number + 1))
+        case = case_of(random_life(rng, name, steps=30, first_broker=10 * number + FIRST_BROKER))
         if number >= SOUND:
             for _ in range(rng.choice((1, 2, 3))):
                 DAMAGE[(number + rng.randrange(2)) % len(DAMAGE)](rng, case.tables["events"])
@@ -193,11 +193,6 @@ TWINS: dict[str, tuple[Callable[[Case], Found], str, tuple[str, ...]]] = {
         ("(hw) with leader", "(ack) with leader"),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
-    return judge_cases(spark, tmp_path_factory.mktemp("event-twins"), CASES)
 
 
 @pytest.mark.parametrize("rule", TWINS)

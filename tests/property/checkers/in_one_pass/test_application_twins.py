@@ -1,4 +1,4 @@
-"""Checkers of applications against their plain twins, on lives of members that err, in one Spark pass."""
+"""Checkers of applications against their plain twins, on lives of members that err."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
+from checkers.verdicts.verdict import CheckResult
 from tests.support.application_stories import Application
 from tests.support.application_twins import never_processed, processed_twice
 from tests.support.histories import Story
-from tests.support.judging import Case, judge_cases
+from tests.support.judging import Case
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 LIVES = 60
+Judged = dict[str, dict[str, CheckResult]]
 TWINS = {"at-most-once": processed_twice, "at-least-once": never_processed}
 
 
@@ -24,7 +25,7 @@ def _life(seed: int) -> tuple[str, list[dict[str, Any]]]:
     not.
     """
     rng, promise = Random(seed), ("at-most-once", "at-least-once")[seed // 2 % 2]
-    story = Story(f"life{seed}")
+    story = Story(f"application{seed}")
     application = Application(story, promise)
     count = rng.randint(6, 12)
     for nth in range(count):
@@ -57,19 +58,19 @@ def _life(seed: int) -> tuple[str, list[dict[str, Any]]]:
     return promise, story.lines
 
 
-HISTORIES = {f"life{seed}": _life(seed) for seed in range(LIVES)}
+HISTORIES = {f"application{seed}": _life(seed) for seed in range(LIVES)}
+CASES = {topic: Case(lines) for topic, (_, lines) in HISTORIES.items()}
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set[int]]]:
+def found(judged: Judged) -> dict[str, dict[str, set[int]]]:
     """Topic → checker → values, as in the history before all were merged."""
-    cases = {topic: Case(lines) for topic, (_, lines) in HISTORIES.items()}
-    results = judge_cases(spark, tmp_path_factory.mktemp("applications"), cases)
     return {
         topic: {
-            name: {row.value % 1_000_000 for row in judged[name].witnesses if row.value is not None} for name in TWINS
+            name: {row.value % 1_000_000 for row in judged[topic][name].witnesses if row.value is not None}
+            for name in TWINS
         }
-        for topic, judged in results.items()
+        for topic in HISTORIES
     }
 
 

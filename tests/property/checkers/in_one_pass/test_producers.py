@@ -5,17 +5,16 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers.verdicts.verdict import CheckResult
-from tests.support.judging import Case, invalid, judge_cases
+from tests.support.judging import Case, invalid
 from tests.support.producer_life import PLANTS, planted, valid
 from tests.support.producer_twins import producer_order, producer_sequence, resend_offset
 from tests.support.twins import operations
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
-VALID = {f"valid{seed}": valid(Random(seed), f"valid{seed}") for seed in range(6)}
+VALID = {f"producers{seed}": valid(Random(seed), f"producers{seed}") for seed in range(6)}
 PLANTED = {
     f"{name}{seed}": planted(Random(seed), f"{name}{seed}", name) for name in sorted(PLANTS) for seed in range(3)
 }
@@ -23,11 +22,6 @@ CASES: dict[str, Case] = {**VALID, **PLANTED}
 OWN = ("resend-offset", "producer-order", "producer-sequence")
 
 Judged = dict[str, dict[str, CheckResult]]
-
-
-@pytest.fixture(scope="module")
-def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
-    return judge_cases(spark, tmp_path_factory.mktemp("producers"), CASES)
 
 
 @pytest.mark.parametrize("topic", VALID)
