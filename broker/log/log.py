@@ -51,7 +51,7 @@ class PartitionLog:
         self._dir, self._environment = local.dir, local.environment
         self._segments, self._epochs = local.segments, local.epochs
         self._staging, self._tail = local.staging, local.tail
-        self._producer_state = ProducerStateManager(local, self.read_bytes)
+        self._producer_state = ProducerStateManager(local, self._reads.read_bytes)
         self.producers = self._producer_state.states
         """Who appended what, what is staged included."""
         self.committed = CommittedReads(local, self._producer_state, self.end_offset_of)

@@ -31,7 +31,7 @@ _REPLAY_BYTES = 1 << 20
 TRANSACTION_BITS = TRANSACTIONAL_BIT | CONTROL_BIT
 
 ReadBytes = Callable[[Offset, int, Offset, bool], memoryview]
-"""As `PartitionLog.read_bytes`."""
+"""As `SegmentReads.read_bytes`."""
 
 
 class ProducerStateManager:
@@ -126,9 +126,13 @@ class ProducerStateManager:
             raise CorruptLog(self._log.topic_partition, "reading its producers", str(damage)) from damage
 
     def _start_from_snapshot(self, states: ProducerStates, at_most: Offset) -> Offset:
-        """Up to where states then account for the log."""
+        """Up to where states then account for the log.
+
+        Records below the log's start are deleted, but who wrote them is not forgotten while the log runs. So their
+        batches are read too, as far as the first segment has them: without them a snapshot would be out of date.
+        """
         log = self._log
-        position = log.log_start
+        position = log.segments.first.base_offset
         states.clear(position)
         kept = self._latest_snapshot(min(at_most, log.log_end_offset))
         while kept is not None and kept[0] >= position:

@@ -41,6 +41,14 @@ class SegmentReads:
             log.read_failed(error)
         return b""
 
+    def read_bytes(self, offset: Offset, max_bytes: int, limit: Offset, min_one_batch: bool) -> memoryview:
+        """As `read`, with the bytes read, also of batches below the log's start that lie in its first segment."""
+        log = self._log
+        log.dir.check()
+        with log.environment.open_segments.briefly():
+            chunk = self.read(offset, max_bytes, limit, min_one_batch)
+            return memoryview(self.content(chunk) if isinstance(chunk, FileSlice) else chunk)
+
     def content(self, piece: FileSlice) -> bytes:
         """The bytes of a slice that `read` returned; fewer where the file has become shorter."""
         try:

@@ -14,7 +14,7 @@ from broker.log.log import PartitionLog
 from broker.log.log_manager import LogManager
 from broker.model.log_errors import NoDescriptorFree, ProducersUnread
 from broker.wire.record_batch import iter_batches
-from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for
+from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for, keyed, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append, batch, kill, open_log, open_store
 from tests.support.committed_reader import read_committed
 from tests.support.transactions import end_marker, transactional
@@ -305,3 +305,24 @@ def test_reader_behind_the_last_aborted_transaction_opens_no_index(path: str) ->
     chunk = log.read(2, 1000, log.log_end_offset, True)
     assert log.aborted_transactions(2, chunk) == ()
     assert not index(path, 0).exists(), "else it would have been found gone, and derived again"
+
+
+def test_abort_below_the_log_start_is_found_again_and_the_log_is_cleaned(path: str) -> None:
+    """The cleaner reads whole segments, deleted records too, and refuses a marker that no index has."""
+    clock = Clock()
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    log.restore_producers()
+    abort(log, 7)
+    append(log, keyed([(b"k", b"1")]), keyed([(b"k", b"2")]))
+    log.maybe_raise_log_start(3)
+    store.checkpoint_log_start_offsets()
+    kill(store)
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    log.restore_producers()
+    assert index(path, 0).exists()
+    while len(log.segment_base_offsets) < 3:
+        append(log, keyed([(b"k", b"3")]))
+    cleaner_for(store, clock).cleaner.check()
+    assert records_of(log)[0].value == b"3"

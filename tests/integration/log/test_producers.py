@@ -9,7 +9,7 @@ import pytest
 from broker.log.log import PartitionLog
 from broker.log.producers import ProducerStateManager
 from tests.property.log.compaction_tools import keyed
-from tests.property.log.log_tools import TP, Clock, kill, open_log, open_store
+from tests.property.log.log_tools import TP, Clock, append, batch, kill, open_log, open_store
 
 pytestmark = pytest.mark.guarantee("idempotent-producers")
 
@@ -50,6 +50,42 @@ def test_damaged_snapshot_costs_what_lies_behind_the_one_before(path: str, damag
     assert read_at[0] == first_read
     assert [(entry.batches[-1].last_offset, producer) for producer, entry in started.states] == [(34, 7)]
     kill(store)
+
+
+@pytest.mark.parametrize("snapshot_at", [None, 3])
+def test_who_wrote_deleted_records_is_known_after_a_start(path: str, snapshot_at: int | None) -> None:
+    """DeleteRecords moves the log's start beyond the newest snapshot, in a segment that stays."""
+    store = open_store(path, Clock(), ONE_SEGMENT)
+    log = open_log(store)
+    log.restore_producers()
+    for sequence in range(5):
+        if sequence == snapshot_at:
+            log.snapshot_producers()
+        send(log, sequence)
+    append(log, *map(batch, range(10)))
+    log.maybe_raise_log_start(12)
+    store.checkpoint_log_start_offsets()
+    before = newest(log)
+    kill(store)
+    log = open_log(open_store(path, Clock(), ONE_SEGMENT))
+    assert log.log_start_offset == 12
+    log.restore_producers()
+    assert newest(log) == before == [(7, 4, 4)]
+
+
+def test_transaction_that_began_below_the_log_start_is_open_after_a_start(path: str) -> None:
+    store = open_store(path, Clock(), ONE_SEGMENT)
+    log = open_log(store)
+    log.restore_producers()
+    append(log, keyed([(None, b"v")], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True))
+    append(log, *map(batch, range(10)))
+    log.maybe_raise_log_start(4)
+    store.checkpoint_log_start_offsets()
+    assert log.last_stable_offset(11) == 4
+    kill(store)
+    log = open_log(open_store(path, Clock(), ONE_SEGMENT))
+    log.restore_producers()
+    assert log.last_stable_offset(11) == 4
 
 
 def test_log_notes_what_is_appended_and_forgets_what_is_cut(path: str) -> None:
