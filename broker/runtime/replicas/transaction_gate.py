@@ -88,8 +88,11 @@ class TransactionGate:
         self.verifier.verify(transactional_id, producer_id, epoch, TopicPartition(*partition), answered)
 
     def _is_void(self, partition: tuple[str, int], producer_id: int, guard: Guard) -> bool:
+        """Where this broker leads no more the guard may be gone for that alone: the append says who is to be asked."""
         replica = self._replicas.by_partition.get(partition)
-        return replica is not None and not replica.log.producers.outlives(producer_id, guard)
+        if replica is None or replica.leader is None:
+            return False
+        return not replica.log.producers.outlives(producer_id, guard)
 
     def _go_on(self, held: list[tuple[memoryview | None, Then]], error: ErrorCode) -> None:
         for records, then in held:

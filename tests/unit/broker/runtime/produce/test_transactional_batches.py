@@ -16,6 +16,7 @@ from broker.wire.records import NewRecord, encode_batch
 from tests.support.asked_verifier import AskedVerifier
 from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_node import TOPIC, FakeSlot
+from tests.support.settled_cluster import settled
 from tests.support.transactions import end_marker, transactional
 
 PRODUCER = 7
@@ -125,6 +126,26 @@ def test_word_that_a_marker_overtakes_counts_for_nothing(leader: Leader) -> None
     leader.answer()
     assert result(slot) == (ErrorCode.INVALID_TXN_STATE, -1)
     assert leader.stable == leader.end == 1
+
+
+def test_word_that_a_change_of_leader_overtakes_sends_the_producer_to_the_new_leader() -> None:
+    """The old leader cut its tail meanwhile. That ends no transaction: the batch has its place with the new one."""
+    cluster = settled()
+    manager, verifier = cluster.nodes[1].up, AskedVerifier()
+    manager.gate.verifier = verifier
+    cluster.hold = lambda message: message.source == 1 or message.target == 1
+    cluster.produce(1, "cut", acks=1)
+    parts = [produce.ProducePartition(TOPIC, 0, transactional("a", PRODUCER))]
+    body = produce.encode_request(9, produce.ProduceRequest("tx", -1, 30000, parts))
+    slot = cluster.request(1, ApiKey.PRODUCE, 9, body)
+    cluster.settle()
+    cluster.elect(2)
+    cluster.hold = lambda message: False
+    cluster.advance(2000)
+    assert cluster.nodes[1].log.values() == []
+    verifier.answer()
+    manager.end_of_turn()
+    assert result(slot) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
 @pytest.mark.guarantee("no-hanging-transactions")
