@@ -203,7 +203,7 @@ class HostedGroup:
                     self.offsets.commit(offsets, position)
                 else:
                     self.offsets.abandon(offsets, in_doubt=error in _IN_THE_LOG)
-            done(commit_error(error))
+            done(self._told(error))
 
         self._around.appends.add(self.partition, self._records(offsets), appended)
 
@@ -223,9 +223,15 @@ class HostedGroup:
                 else:
                     in_doubt = error in _IN_THE_LOG
                     self.offsets.abandon_transactional(producer.producer_id, offsets, in_doubt=in_doubt)
-            done(commit_error(error))
+            done(self._told(error))
 
         self._around.appends.add_transactional(self.partition, self._records(offsets), producer, appended)
+
+    def _told(self, error: ErrorCode) -> ErrorCode:
+        """What a client hears of an append. Where the leadership has ended since, and begun anew in the same turn, the
+        record may lie behind all that was loaded: nobody here knows of it, so it is not acknowledged.
+        """
+        return ErrorCode.NOT_COORDINATOR if self._around.over else commit_error(error)
 
     def _records(self, offsets: Mapping[Partition, CommittedOffset]) -> list[NewRecord]:
         return [records.offset_record(self.group_id, partition, value) for partition, value in offsets.items()]
@@ -252,7 +258,7 @@ class HostedGroup:
             if error in _IN_THE_LOG:
                 self.offsets.remove(of)
             if len(errors) == len(batches):
-                done(commit_error(next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE)))
+                done(self._told(next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE)))
 
         left = iter(partitions)
         for batch in batches:

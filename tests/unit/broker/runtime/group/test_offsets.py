@@ -6,7 +6,12 @@ import pytest
 
 from broker.core.coordination import OFFSETS_TOPIC
 from broker.wire.errors import ErrorCode
-from broker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from broker.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from broker.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -163,3 +168,24 @@ def test_records_that_are_no_offsets_are_passed_over(world: GroupWorld, caplog: 
     assert world.committed() == (1, OK)
     assert world.committed(1) == (2, OK)
     assert f"{OFFSETS_TOPIC}-0: record at offset 1 is passed over" in caplog.text
+
+
+def test_a_commit_that_a_change_of_leader_and_back_overtakes_is_not_acknowledged_unless_it_is_there(
+    world: GroupWorld,
+) -> None:
+    """All in one turn: the record lands behind what the next leadership loads."""
+    world.committing = False
+    slot = world.send_unsettled(_one_commit(5), 8)
+    world.resign_unsettled()
+    world.lead()
+    world.committing = True
+    world.settle()
+    assert world.log.log_end_offset == 1
+    assert commit_error(slot) is NOT_HERE
+    assert commit_error(world.send(_one_commit(5), 8)) is OK
+    assert world.committed() == (5, OK)
+
+
+def _one_commit(offset: int) -> OffsetCommitRequest:
+    entry = OffsetCommitRequestPartition(0, offset, -1, "")
+    return OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic(TOPIC, [entry])])
