@@ -240,7 +240,13 @@ class Controller:
         self._events.put_once("controller", self._controller_changed)
 
     def _reload_later(self) -> None:
-        """Once for all events that failed until then; later each time that a load failed too."""
+        """Once for all events that failed until then; later each time that a load failed too.
+
+        Until then nothing is decided: what the event has written may not be in the term's state, nor may what it has
+        noted there be written.
+        """
+        if self._term is not None:
+            self._term.loaded = False
         if not self._reload_due:
             self._reload_due = True
             self._events.put_later("reload", self._reload, self._reload_backoff.next_ms() / 1000)
@@ -252,12 +258,12 @@ class Controller:
     # Events; controller's thread
 
     def _in_term(self, do: Callable[[ControllerTerm], None]) -> None:
-        """Not where a load broke off: the next load, which is due, finds what this event is about."""
+        """Not where an event failed: the next load, which is due, finds what this event is about."""
         if self._term is not None and self._term.loaded:
             do(self._term)
 
     def _when_loaded(self, name: str, do: Callable[[ControllerTerm], None]) -> None:
-        """For what no load finds out: where one broke off it waits for the next."""
+        """For what no load finds out: where an event failed it waits for the load."""
         if self._term is not None and not self._term.loaded:
             self._events.put_later(name, lambda: self._when_loaded(name, do))
         else:

@@ -58,7 +58,9 @@ class ControllerTerm:
         """Broker epochs up to which every end is written into the partition states; outlives a reload, for it is not
         read from anywhere."""
         self.loaded = False
-        """Whether `state` is whole. Where a load broke off it is not, and nothing may be decided on it."""
+        """Whether `state` is what ZooKeeper holds. Once a load broke off, or an event failed half-way, nobody knows,
+        and nothing may be decided on it.
+        """
         self._writer = writer = PartitionStateWriter(term, broker_id, store, outbox, watches)
         self._topics = TopicLoader(writer, new_topic_id, known_topic_id)
         self._deletion = TopicDeletion(writer, delete_enabled)
