@@ -270,7 +270,7 @@ class Reassignments:
         return written
 
     def _write_round(self, steps: Mapping[str, list[Step]], batch: RequestBatch) -> set[str]:
-        """One write per topic; the topics whose write was refused are read anew."""
+        """One write per topic; the topics whose write was refused are read anew, for it may have been carried out."""
         writer = self._writer
         state = writer.state
         writes = []
@@ -286,6 +286,13 @@ class Reassignments:
                 refused.add(name)
                 writer.reread([one.topic_partition for one in write.states])
                 self._read_anew(name)
+                for step in steps[name]:
+                    self._take_up(step.topic_partition, batch)
+                for one in write.states:
+                    now = state.states.get(one.topic_partition)
+                    if now is not None and now.leader_epoch == one.after.leader_epoch:
+                        # This term's own write, whose response was lost: no broker has it yet.
+                        writer.announce(Change(one.topic_partition, one.before, now, REASSIGNMENT), batch)
                 continue
             state.topics[name] = write.topic
             changes = {one.topic_partition: one for one in write.states}
@@ -310,17 +317,10 @@ class Reassignments:
         batch: RequestBatch,
     ) -> None:
         topic_partition, assignment = step.topic_partition, step.assignment
-        state = self._writer.state
-        self._open.add(topic_partition)
-        for broker in (*assignment.adding, *assignment.doomed):
-            # A report on the log that the broker had before says nothing about the log that it begins.
-            state.reports.pop((topic_partition, broker), None)
+        self._take_up(topic_partition, batch)
         if change is not None:
-            state.states[topic_partition] = states[topic_partition]
+            self._writer.state.states[topic_partition] = states[topic_partition]
             self._writer.announce(Change(topic_partition, change.before, change.after, REASSIGNMENT), batch)
-        for broker in assignment.doomed:
-            self._deleted.discard((topic_partition, broker))
-            batch.stop_replica(broker, topic_partition, delete=True)
         if not assignment.removing:
             self._deleted = {(tp, broker) for tp, broker in self._deleted if tp != topic_partition}
         _log.info(
@@ -330,6 +330,19 @@ class Reassignments:
             list(assignment.adding),
             list(assignment.removing),
         )
+
+    def _take_up(self, topic_partition: TopicPartition, batch: RequestBatch) -> None:
+        """See to an assignment that was just written, or read."""
+        assignment = self._assignment(topic_partition)
+        if assignment is None:
+            return
+        self._open.add(topic_partition)
+        for broker in (*assignment.adding, *assignment.doomed):
+            # A report on the log that the broker had before says nothing about the log that it begins.
+            self._writer.state.reports.pop((topic_partition, broker), None)
+        for broker in assignment.doomed:
+            self._deleted.discard((topic_partition, broker))
+            batch.stop_replica(broker, topic_partition, delete=True)
 
     def _read_anew(self, name: str) -> None:
         topic = self._writer.store.read_topic(name, self._writer.watches.topic(name))
