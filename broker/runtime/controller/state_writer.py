@@ -92,8 +92,11 @@ class PartitionStateWriter:
             self.reread(conflicts)
             for topic_partition in self.state.states.keys() & set(conflicts):
                 # The state read may be this term's own write, whose response was lost: no broker has it yet.
-                batch.roles(self.state.replicas(topic_partition), topic_partition)
+                replicas = self.state.replicas(topic_partition)
+                batch.roles(replicas, topic_partition)
                 batch.metadata(self.state.brokers, (topic_partition,))
+                for replica in replicas:
+                    self.request_report(replica, topic_partition, batch)
         raise StoreUnavailable(f"partition states changed under the controller {_DECIDE_MAX} times in a row")
 
     def settle_and_send(self, decide: Callable[[], list[rules.Change]]) -> bool:
