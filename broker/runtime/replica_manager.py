@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Collection
 
 from broker.config.settings import Settings
+from broker.core.replication.fencing import NO_EPOCH
 from broker.core.replication.leader import Leader
 from broker.model.ids import BrokerId
 from broker.model.log_errors import CorruptLog, LogDirFailed
@@ -156,10 +157,12 @@ class ReplicaManager:
     def startup(self) -> None:
         """Take over the logs that are there, without any role, and start the periodic duties."""
         high_watermarks = self._log_store.high_watermarks()
-        reports = {report.topic_partition: report.clean for report in getattr(self._log_store, "reports", ())}
+        reports = {report.topic_partition: report for report in getattr(self._log_store, "reports", ())}
         for topic_partition, log in self._log_store.logs().items():
+            report = reports.get(topic_partition)
+            clean, known_epoch = (report.clean, report.known_epoch) if report is not None else (False, NO_EPOCH)
             try:
-                self.hosting.adopt(log, high_watermarks.get(topic_partition, 0), reports.get(topic_partition, False))
+                self.hosting.adopt(log, high_watermarks.get(topic_partition, 0), clean, known_epoch)
             except (CorruptLog, LogDirFailed) as failure:
                 self.replicas.take_offline(self.replicas.by_partition[topic_partition], failure)
         settings = self.settings

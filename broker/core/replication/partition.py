@@ -70,9 +70,10 @@ class Partition:
     )
 
     def __init__(self, broker_id: int, high_watermark: int, known_epoch: int = NO_EPOCH) -> None:
-        """high_watermark: from the checkpoint, clamped to [log start, LEO]. known_epoch: the newest in the log.
+        """high_watermark: from the checkpoint, clamped to [log start, LEO].
 
-        A replica with an epoch in its log has led or followed in it, so it must not lead under it again.
+        known_epoch: the newest in the log, or in its file of epochs: of the last a power failure may leave no batch. A
+        replica that knows an epoch has led or followed in it, so it must not lead under it again.
         """
         self.broker_id = broker_id
         self.leader_epoch = NO_EPOCH

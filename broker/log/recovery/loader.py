@@ -70,6 +70,8 @@ class RecoveryReport:
     """As checkpointed before the start: what lay below had been fsynced."""
     high_watermark: Offset = 0
     """As checkpointed before the start: what lay below was on the whole ISR then."""
+    known_epoch: Epoch = -1
+    """The newest that the file of epochs had: the replica may have led in it, though no batch of it is left."""
 
     @property
     def cut_below(self) -> Offset | None:
@@ -166,7 +168,9 @@ class _Loader:
             start = max(known.log_start, state.segments.first.base_offset)
             self._settle_epochs(state, bases, entries, start)
             was_clean = known.clean and not state.reason
-            report = self._report(state, start, was_clean)
+            # A file that a batch contradicts is of another time.
+            known_epoch = max((epoch for epoch, _ in entries or ()), default=-1) if not state.doubt else -1
+            report = self._report(state, start, was_clean, known_epoch)
             log = PartitionLog(
                 LocalLog(
                     tp,
@@ -312,7 +316,7 @@ class _Loader:
         state.epochs.truncate_from_start(start)
         state.epochs.changed = state.epochs.entries != before or before != entries
 
-    def _report(self, state: Scan, start: Offset, was_clean: bool) -> RecoveryReport:
+    def _report(self, state: Scan, start: Offset, was_clean: bool, known_epoch: Epoch) -> RecoveryReport:
         if state.reason:
             _logger.warning(
                 "%s: %s; %d bytes cut, %d segments removed, log now [%d, %d)",
@@ -329,6 +333,7 @@ class _Loader:
             state.reason,
             self.known.recovery_point,
             self.known.high_watermark,
+            known_epoch,
         )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.config.settings import Settings, topic_bool, topic_int, topic_text
-from broker.model.ids import Offset
+from broker.core.replication.fencing import NO_EPOCH
+from broker.model.ids import Epoch, Offset
 from broker.runtime.event_log import EventLog
 from broker.runtime.ports import Log, LogStore, Loop
 from broker.runtime.replicas.append_policy import AppendPolicy
@@ -42,12 +43,15 @@ class ReplicaHosting:
         self._quotas = quotas
         self._group_commit = group_commit
 
-    def adopt(self, log: Log, high_watermark: Offset, clean: bool) -> Replica:
+    def adopt(self, log: Log, high_watermark: Offset, clean: bool, known_epoch: Epoch = NO_EPOCH) -> Replica:
         """A replica for an open log, without a role. clean: it was new, or closed in good order.
+
+        known_epoch: the newest in which it may have led before this start, where the log does not say so.
 
         Raises CorruptLog and LogDirFailed where the log cannot be read; the replica is in the registry all the same.
         """
         replica = Replica(self._replicas.broker_id, log, high_watermark)
+        replica.partition.known_epoch = max(replica.partition.known_epoch, known_epoch)
         if self._event_log is not None:
             topic, partition = replica.topic_partition
             replica.event_name = self._event_log.partition_name(topic, partition, log.topic_id)
