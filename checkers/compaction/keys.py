@@ -9,8 +9,10 @@ is a tombstone), or newest, or something newer.
 
 Old value: all that was returned of the key is older than newest; of a tombstone that is unknown where the reading took
 longer than a cleaner leaves tombstones: both may have gone once it had read the older record. Last value: nothing was
-returned of it, though newest is no tombstone. A tombstone whose send came out unknown, and that nobody read, may have
-been written and be gone by then: where there is one of that key, nothing is known of the last value.
+returned of it, though newest is no tombstone. A tombstone above newest that was sent by then, and that nobody knew to
+be in the log before the reading began, may have been written, and cleaned away of that replica, though another one
+shows it later: where there is one of that key, nothing is known of the last value, and newest may be gone as a
+tombstone is.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text,
 
 LAST, OLD = "last-value", "old-value"
 _READING = ("p", "consumer")
+_ANYWHERE = 2**62
 
 
 def key_checks(facts: Facts, tombstones_ns: int) -> Family:
@@ -58,12 +61,19 @@ def key_checks(facts: Facts, tombstones_ns: int) -> Family:
         .groupBy(*_READING, "key")
         .agg(F.max(F.struct("offset", "value", "poll_op")).alias("kept"))
     )
+    # Those that were certainly there before are among the newest; one without an offset may stand anywhere.
     doubtful = (
-        placed.where(F.col("tombstone") & F.col("offset").isNull() & (F.col("outcome") == "info"))
-        .groupBy("p", "key")
-        .agg(F.min("sent_ns").alias("doubted_ns"))
+        placed.where(F.col("tombstone") & (F.col("outcome") != "fail"))
+        .join(F.broadcast(readings), on="p", how="inner")
+        .where(
+            ~F.coalesce(F.col("effective_ns") < F.col("began_ns"), F.lit(False))
+            & (F.col("sent_ns") < F.col("ended_ns"))
+        )
+        .groupBy(*_READING, "key")
+        .agg(F.max(F.coalesce("offset", F.lit(_ANYWHERE))).alias("doubted_to"))
     )
-    judged = newest.join(kept, on=[*_READING, "key"], how="left").join(doubtful, on=["p", "key"], how="left")
+    by_key = [*_READING, "key"]
+    judged = newest.join(kept, on=by_key, how="left").join(doubtful, on=by_key, how="left")
     cleaned = (
         there.join(returned.select(*_READING, "value"), on=[*_READING, "value"], how="left_anti")
         .groupBy("p")
@@ -121,9 +131,10 @@ def _readings(facts: Facts) -> DataFrame:
 
 def _findings(judged: DataFrame, tombstones_ns: int) -> DataFrame:
     lost = F.col("kept").isNull() & ~F.col("newest.tombstone")
-    maybe_deleted = F.coalesce(F.col("doubted_ns") < F.col("ended_ns"), F.lit(False))
+    maybe_deleted = F.coalesce(F.col("doubted_to") > F.col("newest.offset"), F.lit(False))
     doubt = F.when(maybe_deleted, F.lit("; an unacknowledged tombstone may have been written")).otherwise(F.lit(""))
-    slow = F.col("newest.tombstone") & (F.col("ended_ns") - F.col("began_ns") > tombstones_ns)
+    may_go = F.col("newest.tombstone") | maybe_deleted
+    slow = may_go & (F.col("ended_ns") - F.col("began_ns") > tombstones_ns)
     what = text(
         "key {k} of {p}: value {v} at offset {o}",
         k=F.col("key"),

@@ -68,6 +68,25 @@ def last_doubtful(s: Story) -> None:
     topic.read([one for one in topic.cleaned() if one.key != 3])
 
 
+def last_shown_elsewhere(s: Story) -> None:
+    """The tombstone of key 3 had gone from the first replica; the second one, which knows it still, shows it."""
+    topic = _begun(s)
+    topic.send(3, tombstone=True, acked=False)
+    topic.send(OF_SENTINELS)
+    topic.read([one for one in topic.cleaned() if one.key != 3])
+    topic.read(topic.cleaned())
+
+
+def last_deleted_before(s: Story) -> None:
+    """The tombstone of which nobody had heard when the reading began stands below the last value."""
+    topic = _begun(s)
+    topic.send(3, tombstone=True, acked=False)
+    topic.send(3)
+    topic.send(OF_SENTINELS)
+    topic.read([one for one in topic.cleaned() if one.key != 3])
+    topic.read(topic.records)
+
+
 def old_bad(s: Story) -> None:
     """Of key 1 the second value is the last."""
     topic = _begun(s)
@@ -86,6 +105,20 @@ def old_slow(s: Story) -> None:
     topic.read([one for one in topic.records if one.offset not in (0, 2, 4)], ticks=TOMBSTONES_MS + 1)
 
 
+def old_slow_and_doubtful(s: Story) -> None:
+    """The last value of key 1 is gone, and a tombstone of it may have been written, and gone as well, in a day."""
+    topic = _begun(s)
+    topic.send(1, tombstone=True, acked=False, written=False)
+    topic.read([one for one in topic.records if one.offset not in (0, 5)], ticks=TOMBSTONES_MS + 1)
+
+
+def old_doubtful(s: Story) -> None:
+    """The same at once: no tombstone goes so soon."""
+    topic = _begun(s)
+    topic.send(1, tombstone=True, acked=False, written=False)
+    topic.read([one for one in topic.records if one.offset not in (0, 5)])
+
+
 def nothing_cleaned(s: Story) -> None:
     """Every record is there still: no cleaner has shown anything."""
     topic = _begun(s)
@@ -99,6 +132,10 @@ COMPACTION: dict[str, tuple[Tell, Tell, Tell]] = {
 MORE_COMPACTION: dict[tuple[str, str], Tell] = {
     ("old-value", "bad-deleted"): old_deleted,
     ("old-value", "unknown-slow"): old_slow,
+    ("old-value", "unknown-slow-and-doubtful"): old_slow_and_doubtful,
+    ("old-value", "bad-doubtful"): old_doubtful,
+    ("last-value", "unknown-shown-elsewhere"): last_shown_elsewhere,
+    ("last-value", "bad-deleted-before"): last_deleted_before,
     ("last-value", "unknown-two-leaderships"): last_in_two_leaderships,
     ("last-value", "unknown-jump"): last_jumped_over,
     ("last-value", "bad-two-polls"): last_in_two_polls,

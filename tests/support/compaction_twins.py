@@ -43,7 +43,7 @@ def _readings(lines: Lines, ops: list[Op]) -> list[list[Op]]:
 
 
 def _judged(lines: Lines) -> list[tuple[str, int, _Placed, int | None, bool]]:
-    """(reading, key, newest, last offset that was returned, whether an unread tombstone is in doubt)."""
+    """(reading, key, newest, last offset that was returned, whether a tombstone above newest is in doubt)."""
     ops = operations(lines)
     keyed = _keyed(ops)
     places: dict[int, tuple[int, int]] = {}
@@ -66,11 +66,16 @@ def _judged(lines: Lines) -> list[tuple[str, int, _Placed, int | None, bool]]:
             ]
             if mine:
                 kept = [offset for offset, value in returned if value is not None and keyed[value][0] == key]
+                newest = max(mine)
                 doubt = any(
-                    of == key and gone and op.outcome == "info" and value not in places and op.invoked < ended
+                    of == key
+                    and gone
+                    and op.outcome != "fail"
+                    and op.invoked < ended
+                    and (value not in places or (places[value][1] >= began and places[value][0] > newest.offset))
                     for value, (of, gone, op) in keyed.items()
                 )
-                out.append((polls[0].request["consumer"], key, max(mine), max(kept, default=None), doubt))
+                out.append((polls[0].request["consumer"], key, newest, max(kept, default=None), doubt))
     return out
 
 
