@@ -1,10 +1,10 @@
 """Resend offset, producer order: what responses say of batches with a producer id, epoch and sequence (KIP-98).
 
 Input grain: one row per batch of a partition, with all requests that sent it. Resend offset: two requests with one
-batch were acknowledged at different offsets. Producer order: acknowledged batches do not stand in the order of epoch
-and sequence; one is acknowledged whose predecessor was certainly never taken; or a batch is refused although it was
-next. Producers with a transactional id are left out of the last: their coordinator raises epochs too. Sequences are
-compared as numbers: no run comes near their wrap-around.
+batch were acknowledged at different offsets. Producer order: batches that were acknowledged, or read though no request
+with them was, do not stand in the order of epoch and sequence; the predecessor of one was certainly never taken; or a
+batch is refused although it was next. Producers with a transactional id are left out of the last: their coordinator
+raises epochs too. Sequences are compared as numbers: no run comes near their wrap-around.
 
 An unclean election may lose a batch that was acknowledged, and what is then known of its producer: a later one stands
 no higher, or is refused, and it may itself be appended once more. Which findings are attributable to one is decided by
@@ -16,6 +16,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.black_box.batches import batch_base, read_once
 from checkers.black_box.facts import Facts, in_log
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -27,8 +28,26 @@ BACK, REFUSED = "back", "refused"
 
 def producer_checks(facts: Facts) -> Family:
     """Both checkers, and how much they rest on."""
-    epochs = facts.by_value.select("p", "value", F.col("epoch").alias("leader_epoch"))
-    batches = producer_batches(facts.history.sends).join(epochs, on=["p", "value"], how="left")
+    read = F.struct(
+        F.col("first_read_ns").alias("complete_ns"),
+        batch_base().alias("offset"),
+        F.col("first_read.read_op").alias("op"),
+    )
+    at_read = F.coalesce(F.col("ack_offset") == F.col("min_read_offset"), F.lit(True))
+    known = facts.by_value.select(
+        "p",
+        "value",
+        F.col("epoch").alias("leader_epoch"),
+        F.when(read_once(), read).alias("read"),
+        # Of a value that stands elsewhere too it is not known which of its places is of that epoch.
+        F.when((read_once() & at_read) | (F.col("n_reads") == 0), F.col("epoch")).alias("place_epoch"),
+    )
+    batches = (
+        producer_batches(facts.history.sends)
+        .join(known, on=["p", "value"], how="left")
+        # What is there though each request with it certainly failed is another anomaly.
+        .withColumn("there", F.coalesce("acked", F.when(F.col("taken"), F.col("read"))))
+    )
     per_partition = batches.groupBy("p").agg(
         F.count("acked").alias("acknowledged"),
         F.sum(F.when(F.col("n_acked") > 1, F.col("n_acked") - 1)).alias("again"),
@@ -75,29 +94,36 @@ def producer_batches(sends: DataFrame) -> DataFrame:
     )
     ok = (F.col("outcome") == "ok") & F.col("offset").isNotNull()
     at = F.when(ok, F.struct("offset", "op"))
-    return (
-        requests.groupBy("p", "producer_id", "producer_epoch", "batch")
-        .agg(
-            F.min("sequence").alias("sequence"),
-            (F.min("sequence") + F.max("records")).alias("end"),
-            F.min("value").alias("value"),
-            F.max("transactional_id").alias("transactional_id"),
-            F.min(F.when(ok, F.struct("complete_ns", "offset", "op"))).alias("acked"),
-            F.min(at).alias("low"),
-            F.max(at).alias("high"),
-            F.max(F.when(ok, F.col("complete_ns"))).alias("acked_last_ns"),
-            F.min(F.struct("op", "invoke_ns", "error", "complete_ns")).alias("first"),
-            F.count(at).alias("n_acked"),
-            F.count(F.lit(1)).alias("n_requests"),
-            F.count_if(F.col("outcome") == "fail").alias("n_refused"),
-            (F.max("in_log") != "fail").alias("taken"),
-        )
-        .withColumn("acked_offset", F.col("acked.offset"))
+    return requests.groupBy("p", "producer_id", "producer_epoch", "batch").agg(
+        F.min("sequence").alias("sequence"),
+        (F.min("sequence") + F.max("records")).alias("end"),
+        F.min("value").alias("value"),
+        F.max("transactional_id").alias("transactional_id"),
+        F.min(F.when(ok, F.struct("complete_ns", "offset", "op"))).alias("acked"),
+        F.min(at).alias("low"),
+        F.max(at).alias("high"),
+        F.max(F.when(ok, F.col("complete_ns"))).alias("acked_last_ns"),
+        F.min(F.struct("op", "invoke_ns", "error", "complete_ns")).alias("first"),
+        F.count(at).alias("n_acked"),
+        F.count(F.lit(1)).alias("n_requests"),
+        F.count_if(F.col("outcome") == "fail").alias("n_refused"),
+        (F.max("in_log") != "fail").alias("taken"),
     )
 
 
 def _who() -> Column:
     return text("producer {i} epoch {e}", i=F.col("producer_id"), e=F.col("producer_epoch"))
+
+
+def _is_at() -> Column:
+    return F.when(F.col("acked").isNull(), F.lit(" was read at offset ")).otherwise(
+        F.lit(" was acknowledged at offset ")
+    )
+
+
+def _unacknowledged() -> Column:
+    """Its first request, where no response is about it."""
+    return F.when(F.col("acked").isNull(), F.col("batch"))
 
 
 def _offset_differs() -> Rule:
@@ -120,34 +146,38 @@ def _offset_differs() -> Rule:
 
 def _order(batches: DataFrame) -> list[DataFrame]:
     of_producer = Window.partitionBy("p", "producer_id").orderBy("producer_epoch", "sequence", "batch")
-    placed = batches.where(F.col("acked").isNotNull()).withColumn(
+    placed = batches.where(F.col("there").isNotNull()).withColumn(
         "above",
-        F.max(
-            F.struct("acked_offset", "batch", "sequence", "producer_epoch", "acked.complete_ns", "leader_epoch")
-        ).over(of_producer.rowsBetween(Window.unboundedPreceding, -1)),
+        F.max(F.struct("there.offset", "batch", "sequence", "producer_epoch", "there.complete_ns", "place_epoch")).over(
+            of_producer.rowsBetween(Window.unboundedPreceding, -1)
+        ),
     )
+    # Whichever of the two places was lost, the other one was taken since.
+    epochs, times = ("above.place_epoch", "place_epoch"), ("above.complete_ns", "there.complete_ns")
+    both = F.col(epochs[0]).isNotNull() & F.col(epochs[1]).isNotNull()
     back = Rule(
         ORDER,
-        F.col("above.acked_offset") >= F.col("acked.offset"),
+        F.col("above.offset") >= F.col("there.offset"),
         F.concat(
             text("{p}: sequence {s} of ", p=F.col("p"), s=F.col("sequence")),
             _who(),
+            _is_at(),
             text(
-                " was acknowledged at offset {o}, and sequence {t} of epoch {f} at {a}",
-                o=F.col("acked.offset"),
+                "{o}, and sequence {t} of epoch {f} at {a}",
+                o=F.col("there.offset"),
                 t=F.col("above.sequence"),
                 f=F.col("above.producer_epoch"),
-                a=F.col("above.acked_offset"),
+                a=F.col("above.offset"),
             ),
         ),
         name=BACK,
-        offset=F.col("acked.offset"),
+        offset=F.col("there.offset"),
         value=F.col("value"),
-        ops=[F.col("above.batch"), F.col("acked.op")],
-        from_ns=F.col("above.complete_ns"),
-        to_ns=F.col("acked.complete_ns"),
-        lost_epoch=F.col("above.leader_epoch"),
-        missed_epoch=F.col("leader_epoch"),
+        ops=[F.col("above.batch"), _unacknowledged(), F.col("there.op")],
+        from_ns=F.least(*times),
+        to_ns=F.greatest(*times),
+        lost_epoch=F.when(both, F.least(*epochs)),
+        missed_epoch=F.when(both, F.greatest(*epochs)),
     )
     epoch = ("p", "producer_id", "producer_epoch")
     before = (
@@ -166,19 +196,18 @@ def _order(batches: DataFrame) -> list[DataFrame]:
 def _without_predecessor() -> Rule:
     return Rule(
         ORDER,
-        F.col("acked").isNotNull() & (F.col("sequence") > 0) & F.col("before").isNull(),
+        F.col("there").isNotNull() & (F.col("sequence") > 0) & F.col("before").isNull(),
         F.concat(
             text("{p}: sequence {s} of ", p=F.col("p"), s=F.col("sequence")),
             _who(),
-            text(
-                " was acknowledged at offset {o}, and no batch before it can have been taken", o=F.col("acked.offset")
-            ),
+            _is_at(),
+            text("{o}, and no batch before it can have been taken", o=F.col("there.offset")),
         ),
-        offset=F.col("acked.offset"),
+        offset=F.col("there.offset"),
         value=F.col("value"),
-        ops=[F.col("acked.op")],
+        ops=[_unacknowledged(), F.col("there.op")],
         from_ns=F.col("first.invoke_ns"),
-        to_ns=F.col("acked.complete_ns"),
+        to_ns=F.col("there.complete_ns"),
     )
 
 

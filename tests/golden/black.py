@@ -50,7 +50,10 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "follower-went-back": (followers.back_ok, followers.back_bad, followers.back_unknown),
 }
 MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
+    ("producer-order", "bad-read"): producers.read_out_of_order,
+    ("producer-order", "ok-read"): producers.read_in_order,
     ("producer-order", "bad-no-predecessor"): producers.no_predecessor,
+    ("producer-order", "bad-read-no-predecessor"): producers.read_without_predecessor,
     ("producer-order", "bad-refused"): producers.refused_though_next,
     ("producer-order", "bad-fenced"): producers.fenced_by_nobody,
     ("producer-order", "bad-stale"): producers.stale_taken,

@@ -57,6 +57,29 @@ def out_of_order(s: Story) -> None:
     _read(s, 1, 3, 2)
 
 
+def read_out_of_order(s: Story) -> None:
+    """Of the earlier one no answer ever came; it was taken after the later one."""
+    _send(s, 1, 0, 0)
+    _send(s, 2, 1, outcome="info")
+    _send(s, 3, 2, 1)
+    _read(s, 1, 3, 2)
+
+
+def read_in_order(s: Story) -> None:
+    _send(s, 1, 0, 0)
+    _send(s, 2, 1, outcome="info")
+    _send(s, 3, 2, 2)
+    _read(s, 1, 2, 3)
+
+
+def read_without_predecessor(s: Story) -> None:
+    """What stands before it was refused, and of its own request no answer came."""
+    _send(s, 1, 0, 0)
+    _refused(s, 2, 1, "NOT_ENOUGH_REPLICAS")
+    _send(s, 3, 2, outcome="info")
+    _read(s, 1, 3)
+
+
 def no_predecessor(s: Story) -> None:
     """What stands before it was refused, each time."""
     _send(s, 1, 0, 0)

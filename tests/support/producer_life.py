@@ -189,6 +189,16 @@ def overtaken(life: ProducerLife, who: Producer) -> None:
     who.sequence = second.sequence + 1
 
 
+def late(life: ProducerLife, who: Producer) -> None:
+    """The later of two is taken first, and nobody hears of the first one but who reads it."""
+    first, second = life.batch(who), life.batch(who, who.sequence, records=1)
+    second.sequence = first.sequence + len(first.values)
+    life.request(first, "info")
+    life.request(second, "ok", life.append(second))
+    life.append(first)
+    who.sequence = second.sequence + 1
+
+
 def refused(life: ProducerLife, who: Producer) -> None:
     life.request(life.batch(who), "fail", error="OUT_OF_ORDER_SEQUENCE_NUMBER")
     life.bump(who)
@@ -217,6 +227,7 @@ PLANTS: dict[str, tuple[Plant, frozenset[str]]] = {
     "another-offset": (another_offset, frozenset({"resend-offset"})),
     "appended-again": (appended_again, frozenset({"resend-offset", "duplicate", "producer-sequence"})),
     "overtaken": (overtaken, frozenset({"producer-order", "producer-sequence"})),
+    "late": (late, frozenset({"producer-order", "producer-sequence"})),
     "refused": (refused, frozenset({"producer-order"})),
     "ahead-taken": (ahead_taken, frozenset({"producer-order", "producer-sequence"})),
     "stale-taken": (stale_taken, frozenset({"producer-order", "producer-sequence"})),

@@ -40,18 +40,36 @@ def _taken(requests: list[Op]) -> bool:
     return any(op.outcome != "fail" or op.response["error"] == "DUPLICATE_SEQUENCE_NUMBER" for op in requests)
 
 
+def _places(ops: list[Op]) -> dict[int, set[int]]:
+    """Value → the offsets at which it was read."""
+    found: dict[int, set[int]] = {}
+    for op in ops:
+        for offset, value, _ in op.records if op.f == "poll" and op.outcome == "ok" else ():
+            if value is not None:
+                found.setdefault(value, set()).add(offset)
+    return found
+
+
+def _stands(requests: list[Op], read: dict[int, set[int]]) -> int | None:
+    """The offset of its first record, as acknowledged first, else as its first record was read; None: not known."""
+    if _offsets(requests):
+        return int(_first_ack(requests).response["base_offset"])
+    offsets = read.get(min(requests[0].request["values"]), set())
+    return min(offsets) if len(offsets) == 1 and _taken(requests) else None
+
+
 def producer_order(ops: list[Op]) -> set[Any]:
-    batches = _batches(ops)
+    batches, read = _batches(ops), _places(ops)
     found = set()
     for one in batches:
         who, epoch, sequence = _place(one)
         same = [other for other in batches if other is not one and _place(other)[:2] == (who, epoch)]
         before = [other for other in same if _taken(other) and _end(other) == sequence]
-        if _offsets(one):
-            mine = _first_ack(one).response["base_offset"]
+        mine = _stands(one, read)
+        if mine is not None:
             for other in batches:
-                lower = _offsets(other) and _place(other)[0] == who and _place(other)[1:] < (epoch, sequence)
-                if lower and _first_ack(other).response["base_offset"] >= mine:
+                theirs, lower = _stands(other, read), _place(other)[1:] < (epoch, sequence)
+                if _place(other)[0] == who and lower and theirs is not None and theirs >= mine:
                     found.add(one[0].index)
             if sequence > 0 and not before:
                 found.add(one[0].index)

@@ -69,6 +69,27 @@ def _lower_once_it_had_survived(story: Story) -> None:
     _read(story, 700, [1, 3, 2], 0, EPOCH, EPOCH, leader_epoch=EPOCH)
 
 
+def _higher_once_sent_again(story: Story) -> None:
+    """Two batches at once; both are lost, and the first one, of which no answer had come, is appended further up."""
+    _send(story, 10, 1, 0, 0)
+    second = _send(story, 20, 2, 1, outcome="info")
+    _send(story, 21, 3, 2, 2)
+    _read(story, 30, [1, 2, 3], 0, 0, 0, leader_epoch=0)
+    for nth, value in enumerate((7, 8)):
+        story.send(value, 1 + nth, process=value, invoked=550 + nth, completed=551 + nth)
+    _send(story, 600, 2, 1, 3, resends=second)
+    _read(story, 700, [1, 7, 8, 2], 0, EPOCH, EPOCH, EPOCH, leader_epoch=EPOCH)
+
+
+def _late_before(story: Story) -> None:
+    """No answer says where the first of two stands; it was read above the second before the election."""
+    _send(story, 10, 1, 0, 0)
+    _send(story, 20, 2, 1, outcome="info")
+    _send(story, 21, 3, 2, 1)
+    for at, leader_epoch in ((40, 0), (700, EPOCH)):
+        _read(story, at, [1, 3, 2], 0, 0, 0, leader_epoch=leader_epoch)
+
+
 def _refused_once_lost(story: Story) -> None:
     _begun(story)
     _refused(story, 600, 3, 2)
@@ -115,6 +136,8 @@ PRODUCERS: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "producer-lower": (_lower_once_lost, set()),
     "producer-lower-before": (_lower_before, {"producer-order", "real-time-order"}),
     "producer-lower-later": (_lower_once_it_had_survived, {"producer-order", "real-time-order"}),
+    "producer-higher": (_higher_once_sent_again, set()),
+    "producer-late-before": (_late_before, {"producer-order"}),
     "producer-refused": (_refused_once_lost, set()),
     "producer-refused-before": (_refused_before, {"producer-order"}),
     "producer-refused-later": (_refused_after_later_batch, {"producer-order"}),
