@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -173,6 +173,11 @@ def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
         return 0.0, 0.0
 
 
+def _is_known() -> Column:
+    """Of a line: of a type and a kind that some table takes."""
+    return F.col("type").isin("invoke", "ok", "fail", "info") & F.col("kind").isin("client", "nemesis", "harness")
+
+
 def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
     """Counts and sums only, no shuffle: indices 0 … n−1 each once have the right count, maximum, sum and sum of
     squares.
@@ -188,7 +193,7 @@ def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
         F.sum(index * index).alias("square_sum"),
         F.count_if(client & (F.col("type") == "invoke")).alias("operations"),
         F.count_if(client & (F.col("type") != "invoke")).alias("completions"),
-        F.count_if(readable & F.col("type").isNull()).alias("untyped"),
+        F.count_if(readable & ~F.coalesce(_is_known(), F.lit(False))).alias("strange"),
         F.count_if(client & (F.col("type") == "invoke") & (F.col("f") == "delete_records")).alias("deletions"),
         F.count_if(client & F.col("topic_id").isNotNull()).alias("remakes"),
     ).first()
@@ -207,6 +212,6 @@ def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
         problems.append(f"the history's indices have gaps or repeats: {n} readable lines, last index {row.last}")
     if joined.rows != row.operations or joined.completed != row.completions:
         problems.append("operations of the history are completed twice, or completions name no invocation")
-    if row.untyped:
-        problems.append(f"{row.untyped} lines of the history carry no type")
+    if row.strange:
+        problems.append(f"{row.strange} lines of the history are of no type, or no kind, that there is")
     return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems), row.deletions, row.remakes > 0)

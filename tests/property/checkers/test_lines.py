@@ -14,7 +14,9 @@ from pyspark.sql import types as T
 
 from checkers.history import schema
 from checkers.history.lines import ODD_LINES, Form, write_lines
+from checkers.history.load import load_history
 from tests.property.checkers.odd_lines import ODD, PLAIN, broken
+from tests.support.histories import Story, write_history
 from tests.support.judging import pyspark_sockets
 
 pytestmark = pytest.mark.spark
@@ -101,3 +103,17 @@ def test_object_over_two_lines_is_odd_beside_two_on_one(tmp_path: Path) -> None:
     path.write_bytes(b'{"index":1,"records":[\n{"offset":1}]}\n{"index":2}{"index":3}\n{"index":4}\n')
     assert write_lines(path, FORM, tmp_path / "parquet", tmp_path / "odd") == 3
     assert pq.read_table(tmp_path / "parquet")["index"].to_pylist() == [4]
+
+
+def test_line_that_no_table_takes_is_a_problem_of_the_history(spark: SparkSession, tmp_path: Path) -> None:
+    """A completion that is passed over would leave its operation without an answer."""
+    story = Story()
+    story.send(1, 0)
+    whole = story.lines
+    strange = [{**whole[1], **change} for change in ({"kind": "clients"}, {"kind": None}, {"type": "okay"})]
+    problems = []
+    for nth, last in enumerate([whole[1], *strange]):
+        path = write_history(tmp_path / f"{nth}.jsonl", [whole[0], last])
+        with pyspark_sockets():
+            problems.append(load_history(spark, path, tmp_path / f"parquet{nth}")[1].problems)
+    assert problems == [(), *[("1 lines of the history are of no type, or no kind, that there is",)] * len(strange)]
