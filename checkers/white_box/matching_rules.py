@@ -37,7 +37,7 @@ def matching_rules(evidence: Evidence) -> Family:
 
 def known_watermarks(evidence: Evidence, checkpoints: DataFrame, copied: Column, sound: Column) -> DataFrame:
     """(p, replicas, min_hw, judged): of how many replicas whose files were `copied` (by `node` and `p`) the HW is
-    known; and of those that are `sound` as well how many that is, and the lowest.
+    known; and of those that are `sound` as well the lowest, and on which nodes they are.
 
     The broker's event log is newer than its checkpoint, which lags and may not be there yet. Only lines from before the
     drain count: the files were copied after it began, so that they hold at least what those lines are about. A replica
@@ -66,7 +66,7 @@ def known_watermarks(evidence: Evidence, checkpoints: DataFrame, copied: Column,
         .agg(
             F.count_if(copied).alias("replicas"),
             F.min(mark).alias("min_hw"),
-            F.count_if(mark.isNotNull()).alias("judged"),
+            F.collect_set(F.when(mark.isNotNull(), F.col("node"))).alias("judged"),
         )
     )
 
@@ -89,7 +89,6 @@ def _across_replicas(evidence: Evidence, batches: DataFrame, marks: DataFrame) -
             F.min("digest").alias("low"),
             F.max("digest").alias("high"),
             F.max("last").alias("last"),
-            F.count_distinct("node").alias("on"),
             F.collect_set("node").alias("nodes"),
             F.first("values", ignorenulls=True).alias("values"),
         )
@@ -98,7 +97,9 @@ def _across_replicas(evidence: Evidence, batches: DataFrame, marks: DataFrame) -
         .join(F.broadcast(tails), on="p", how="left")
     )
     bytes_differ = F.col("low") != F.col("high")
-    below_all = (F.col("on") < F.col("judged")) & (F.col("last") < F.col("min_hw")) & ~F.col("deleted")
+    # One whose watermark is not known may have it, and stands for none of the others.
+    lack = F.size(F.array_except("judged", "nodes")) > 0
+    below_all = lack & (F.col("last") < F.col("min_hw")) & ~F.col("deleted")
     odd = kept(_with_deleted(evidence, places).where(bytes_differ | F.coalesce(below_all, F.lit(False))))
     odd = odd.join(F.broadcast(_came_about(evidence, odd)), on=["p", "base", "epoch"], how="left")
     # A replica that lacks it may have a log that does not reach the last unclean election.
@@ -129,7 +130,7 @@ def _across_replicas(evidence: Evidence, batches: DataFrame, marks: DataFrame) -
             l=F.col("last"),
             e=F.col("epoch"),
             n=F.array_sort("nodes"),
-            r=F.col("judged"),
+            r=F.size("judged"),
         ),
         name="lacking",
         offset=F.col("base"),

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import build_timeline
 from checkers.evidence.touched_files import NOTHING_TOUCHED
+from checkers.evidence.unclean_elections import NONE
 from checkers.history import schema
 from checkers.white_box.log_rules import _epoch_files
-from checkers.white_box.matching_rules import known_watermarks
+from checkers.white_box.matching_rules import _across_replicas, known_watermarks
 from tests.support.judging import pyspark_sockets
 from tests.support.model_cluster import ModelCluster
 
@@ -33,7 +34,7 @@ def known(spark: SparkSession, folder: Path, events: list[dict[str, Any]]) -> di
     tables = {"events": lines, "timeline": build_timeline(lines), "touched": NOTHING_TOUCHED}
     evidence = cast(Any, SimpleNamespace(**tables, history=SimpleNamespace(requests=drain)))
     rows = known_watermarks(evidence, kept, F.lit(True), F.lit(True)).collect()
-    assert all(row.judged == row.replicas for row in rows)
+    assert all(len(row.judged) == row.replicas for row in rows)
     return {row.p: (row.min_hw, row.replicas) for row in rows}
 
 
@@ -74,3 +75,26 @@ def test_log_without_a_batch_ends_at_its_start_unless_retention_can_have_emptied
         )
         rows = _epoch_files(epochs, batches, may_be_emptied=may_be_emptied)
         assert sum(frame.count() for frame in rows) == found
+
+
+@pytest.mark.parametrize(("judged", "found"), [(["n2", "n3"], 1), (["n1", "n2"], 0)])
+def test_replica_of_unknown_watermark_stands_for_none_that_lacks_a_batch(
+    spark: SparkSession, tmp_path: Path, judged: list[str], found: int
+) -> None:
+    """n1 and n2 have the second batch, n3 lacks it. judged: those whose watermark is known."""
+    placed = {"n1": (0, 1), "n2": (0, 1), "n3": (0,)}
+    rows = [
+        {"node": node, "p": "hw-0", "base": at, "last": at, "epoch": 0, "digest": f"{at}"}
+        for node, offsets in placed.items()
+        for at in offsets
+    ]
+    path = tmp_path / "batches.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pyspark_sockets():
+        batches = spark.read.schema(schema.BATCH).json(path.as_uri())
+        marks = spark.createDataFrame(
+            [("hw-0", 3, 2, judged)], "p string, replicas int, min_hw bigint, judged array<string>"
+        )
+        lines = build_timeline(spark.createDataFrame([], schema.EVENTS))
+        evidence = cast(Any, SimpleNamespace(expiry=None, timeline=lines, unclean=NONE))
+        assert [row.checker for row in _across_replicas(evidence, batches, marks).collect()] == ["log-matching"] * found
