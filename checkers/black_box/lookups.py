@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts, known_epoch
+from checkers.evidence.unclean_elections import epoch_interval
 from checkers.history.responses import by_wire, looks_up, response_epoch, response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -202,11 +203,8 @@ def _passed_over(facts: Facts, lookups: DataFrame, records: DataFrame) -> DataFr
         )
     )
     left = with_expired(facts.expiry, over, facts.history, reused=bool(facts.unclean)).where(~F.col("expired"))
-    first = left.groupBy("p", "op", "found", "wanted", "invoke_ns", "complete_ns", "asked_in").agg(
-        F.min(F.struct("offset", "value", "stamp", "send_op", "since_ns", "written_in")).alias("first")
-    )
     return apply_rules(
-        first,
+        _first(facts, left),
         [
             Rule(
                 LOOKUP,
@@ -231,6 +229,18 @@ def _passed_over(facts: Facts, lookups: DataFrame, records: DataFrame) -> DataFr
                 missed_epoch=F.col("asked_in"),
             )
         ],
+    )
+
+
+def _first(facts: Facts, left: DataFrame) -> DataFrame:
+    """The first record of each lookup; before all others those that no unclean election parts from it, which nothing
+    excuses.
+    """
+    written, asked = (epoch_interval(facts.unclean, F.col(name)) for name in ("written_in", "asked_in"))
+    return (
+        left.withColumn("parted", written != asked)
+        .groupBy("p", "op", "found", "wanted", "invoke_ns", "complete_ns", "asked_in")
+        .agg(F.min(F.struct("parted", "offset", "value", "stamp", "send_op", "since_ns", "written_in")).alias("first"))
     )
 
 

@@ -201,8 +201,16 @@ def nonmonotonic_sends(facts: Facts) -> Family:
     of_instant = (
         F.when(F.col("in_order"), F.col("op")).when(F.col("stands").isNull(), F.lit(-1)).otherwise(F.lit(_LAST_OP))
     )
-    order = Window.partitionBy("p", "process").orderBy("at_ns", of_instant, F.col("stands").isNotNull())
-    stepped = begun.unionByName(steps).transform(one_piece).withColumn("previous", F.max("stands").over(order))
+    order = Window.orderBy("at_ns", of_instant, F.col("stands").isNotNull())
+    highest = F.max("stands").over(order.partitionBy("p", "process"))
+    stepped = begun.unionByName(steps).transform(one_piece).withColumn("previous", highest)
+    if facts.unclean:
+        # What no unclean election parts from it comes first: nothing excuses it.
+        near = order.partitionBy("p", "process", "epoch_interval")
+        stepped = stepped.withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
+        stepped = stepped.withColumn("since", F.when(F.col("epoch").isNotNull(), F.max("stands").over(near)))
+        nearer = F.when(F.col("since.offset") >= F.col("offset"), F.col("since"))
+        stepped = stepped.withColumn("previous", F.coalesce(nearer, F.col("previous")))
     back = stepped.where(F.col("stands").isNull() & (F.col("previous.offset") >= F.col("offset")))
     lost_epoch, missed_epoch = span(F.col("previous.epoch"), F.col("epoch"))
     found = apply_rules(

@@ -90,6 +90,45 @@ def _late_before(story: Story) -> None:
         _read(story, at, [1, 3, 2], 0, 0, 0, leader_epoch=leader_epoch)
 
 
+def _begun_below_others(story: Story) -> None:
+    """Batches of one producer at offset 0, and of anybody at 1 to 3."""
+    _send(story, 10, 1, 0, 0)
+    for nth, value in enumerate((91, 92, 93)):
+        story.send(value, outcome="info", process=value, invoked=11 + nth, completed=12 + nth)
+
+
+def _lower_beside_a_lost_one(story: Story) -> None:
+    """Two at once, in the wrong order, since the election: that a lost one had stood above both explains nothing."""
+    _begun_below_others(story)
+    _send(story, 20, 2, 1, 4)
+    _read(story, 30, [1, 91, 92, 93, 2], 0, 0, 0, 0, 0, leader_epoch=0)
+    _send(story, 600, 3, 0, 2, producer_epoch=1)
+    _send(story, 600, 4, 1, 1, producer_epoch=1)
+    _read(story, 700, [1, 4, 3], 0, EPOCH, EPOCH, leader_epoch=EPOCH)
+
+
+def _sends_lower_beside_a_lost_one(story: Story) -> None:
+    """The same of what one process has under way in order."""
+    _begun_below_others(story)
+    story.send(5, 4, process=5, invoked=20, completed=21)
+    _read(story, 30, [1, 91, 92, 93, 5], 0, 0, 0, 0, 0, leader_epoch=0)
+    for value, offset, at in ((6, 2, 600), (7, 1, 601)):
+        story.send(value, offset, process=5, in_order=True, invoked=at, completed=610)
+    _read(story, 700, [1, 7, 6], 0, EPOCH, EPOCH, leader_epoch=EPOCH)
+
+
+def _passed_over_beside_a_lost_one(story: Story) -> None:
+    """A lookup that passes over a record of its own leader's, and one that had been lost below it."""
+    for nth, value in enumerate((1, 2)):
+        story.send(value, nth, process=value, timestamp=100 + nth, invoked=10 + nth, completed=11 + nth)
+    _read(story, 30, [1, 2], 0, 0, leader_epoch=0)
+    for nth, value in enumerate((3, 4, 5)):
+        stamp = (50, 200, 300)[nth]
+        story.send(value, 1 + nth, process=value, timestamp=stamp, invoked=550 + nth, completed=551 + nth)
+    _read(story, 600, [1, 3, 4, 5], 0, EPOCH, EPOCH, EPOCH, leader_epoch=EPOCH)
+    story.list_offsets(3, epoch=EPOCH, timestamp=101, found=300, invoked=650, completed=651)
+
+
 def _refused_once_lost(story: Story) -> None:
     _begun(story)
     _refused(story, 600, 3, 2)
@@ -138,6 +177,9 @@ PRODUCERS: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "producer-lower-later": (_lower_once_it_had_survived, {"producer-order", "real-time-order"}),
     "producer-higher": (_higher_once_sent_again, set()),
     "producer-late-before": (_late_before, {"producer-order"}),
+    "producer-lower-since": (_lower_beside_a_lost_one, {"producer-order"}),
+    "sends-lower-since": (_sends_lower_beside_a_lost_one, {"nonmonotonic-send"}),
+    "lookup-since": (_passed_over_beside_a_lost_one, {"wrong-lookup"}),
     "producer-refused": (_refused_once_lost, set()),
     "producer-refused-before": (_refused_before, {"producer-order"}),
     "producer-refused-later": (_refused_after_later_batch, {"producer-order"}),
