@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,10 +29,11 @@ from checkers.groups.families import of_groups
 from checkers.history.load import load_history
 from checkers.history.schema import FINDING, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from checkers.transactions.families import transactions
+from checkers.transactions.whole import whole_checks
 from checkers.verdicts.catalogue import BY_NAME
 from checkers.verdicts.verdict import Row as JudgedRow
 from tests.golden.make import read as golden
-from tests.support.histories import OUT, merged, write_history
+from tests.support.histories import OUT, Story, merged, write_history
 from tests.support.judging import pyspark_sockets
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("R9")]
@@ -295,3 +297,28 @@ def test_record_is_missing_from_when_a_poll_passed_over_it(spark: SparkSession, 
     # So its own partition may have lost it, once it was acknowledged.
     elections = [{row.p: [UncleanElection(5, at_ns + 1, None)]} for at_ns in (acked_ns, row.to_ns)]
     assert _kinds(spark, [row], elections) == [{"allowed"}, {"invalid"}]
+
+
+def _over_two_partitions(story: Story) -> None:
+    """Of one transaction 1 is lost on hw-0; on hw-1 read_committed passes over 2, which is in the log, and shows 3."""
+    for sequence, (value, partition) in enumerate(((1, 0), (2, 1), (3, 1))):
+        of_it: dict[str, Any] = {"txn": 50, "transactional_id": "t", "producer_id": 9, "producer_epoch": 0}
+        story.send(value, max(0, sequence - 1), partition=partition, process=1, sequence=sequence, **of_it)
+    story.coordinate("end_txn", process=1, txn=50, transactional_id="t", commit=True)
+    story.poll(0, [(0, 1)], process=2)
+    story.poll(0, [(0, 2), (1, 3)], process=2, partition=1)
+    story.poll(0, [(0, 8)], process=2, isolation=1, epoch=3, invoked=600, completed=601)
+    story.poll(0, [(1, 3)], process=2, isolation=1, partition=1, invoked=610, completed=611)
+
+
+def test_value_that_an_election_took_hides_none_that_it_did_not(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story()
+    _over_two_partitions(story)
+    unclean: Unclean = {"hw-0": [UncleanElection(3, 500_000_000, None)]}
+    with pyspark_sockets():
+        history, _ = load_history(spark, write_history(tmp_path / "h.jsonl", story.lines), tmp_path / "parquet")
+        facts = build_facts(history, spark.createDataFrame([], CHANGES), expiry=None, unclean=unclean)
+        rows = whole_checks(facts).findings
+        assert rows is not None
+        (row,) = excuse_unclean(unclean)(rows).where(F.col("checker") == "torn-transaction").collect()
+    assert (row.kind, row.p, row.value) == ("invalid", "hw-1", 2)
