@@ -42,6 +42,8 @@ def make_topics(cluster: Cluster, *names: str) -> None:
     for name in names:
         admin.create_topics([NewTopic(name, 1, replica_assignment=[[1, 2]])])[name].result(20)
         cluster.wait_state(name, 0, leader=1, isr={1, 2})
+        # The state is written before its leader hears of it, and has a log.
+        cluster.wait_told(name)
 
 
 def segment_of(cluster: Cluster, topic: str) -> Path:

@@ -48,6 +48,8 @@ def led_topic(cluster: Cluster, name: str, leader: int = 1) -> Broker:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(name, 1, replica_assignment=[replicas])])[name].result(20)
     cluster.wait_state(name, 0, leader=leader, isr=set(cluster.brokers))
+    # The state is written before its leader hears of it, and has a log.
+    cluster.wait_told(name)
     return cluster.brokers[leader]
 
 

@@ -123,6 +123,8 @@ def test_follower_that_falls_behind_leaves_the_isr_in_time_and_comes_back(
     admin = AdminClient({"bootstrap.servers": leader.address})
     admin.create_topics([NewTopic(topic, 1, replica_assignment=[[1, 2, 3]])])[topic].result(20)
     cluster.wait_state(topic, 0, leader=1, isr={1, 2, 3})
+    # The state is written before its leader hears of it, and serves.
+    cluster.wait_told(topic)
     client = RawClient(leader.port)
 
     def written() -> float:

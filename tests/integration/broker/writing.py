@@ -19,13 +19,15 @@ def known_by(broker: Broker) -> int:
 
 
 def create(cluster: Cluster, leader: int, topic: str = TOPIC) -> None:
-    """The topic, with one partition on all brokers; returns when all are in sync."""
+    """The topic, with one partition on all brokers; returns when all are in sync, and its leader leads."""
     running = [broker for broker in cluster.brokers.values() if broker.process is not None]
     wait_until(lambda: all(known_by(broker) == len(running) for broker in running), "the brokers in all metadata", 60)
     replicas = [leader, *(i for i in cluster.brokers if i != leader)]
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(topic, 1, replica_assignment=[replicas])])[topic].result(20)
     cluster.wait_state(topic, 0, leader=leader, isr=set(cluster.brokers))
+    # The state is written before its leader hears of it, and has a log.
+    cluster.wait_told(topic)
 
 
 class Writer:
