@@ -30,6 +30,10 @@ os.execvp(sys.argv[3], sys.argv[3:])
 _KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}
 
 
+class CommandFailed(AssertionError):
+    """Chromium did not carry a command out."""
+
+
 class Browser:
     """One tab. Each call fails after `timeout_s` without an answer."""
 
@@ -55,7 +59,8 @@ class Browser:
         while True:
             message = self._message()
             if message.get("id") == self._number:
-                assert "error" not in message, message
+                if "error" in message:
+                    raise CommandFailed(message)
                 result: dict[str, Any] = message["result"]
                 return result
 
@@ -88,7 +93,15 @@ class Browser:
         stands at its top may be there before the rest.
         """
         whole = f"document.readyState == 'complete' && ({script})"
-        eventually(lambda: self.evaluate(whole) is True, script, self._timeout_s)
+
+        def is_true() -> bool:
+            try:
+                return self.evaluate(whole) is True
+            except CommandFailed:
+                # The page was replaced by the next one while it was asked.
+                return False
+
+        eventually(is_true, script, self._timeout_s)
 
     def press(self, key: str) -> None:
         """Tab or Enter, as from a keyboard."""
