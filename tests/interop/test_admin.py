@@ -60,9 +60,13 @@ def test_partitions_are_added_and_led(cluster: Cluster, admin: AdminClient, pyth
     admin.create_partitions([NewPartitions(name, 4)], validate_only=True)[name].result(20)
     assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 1
     admin.create_partitions([NewPartitions(name, 3)])[name].result(20)
-    described = admin.list_topics(name, timeout=10).topics[name].partitions
-    shapes = [(len(one.replicas), len(one.isrs), one.leader > 0) for _, one in sorted(described.items())]
-    assert shapes == [(3, 3, True)] * 3
+
+    def shapes() -> list[tuple[int, int, bool]]:
+        described = admin.list_topics(name, timeout=10).topics[name].partitions
+        return [(len(one.replicas), len(one.isrs), one.leader > 0) for _, one in sorted(described.items())]
+
+    # The controller's broker has answered; the others hear of the partitions in their own time.
+    wait_until(lambda: shapes() == [(3, 3, True)] * 3, lambda: f"three partitions, whole and led: {shapes()}")
     python_admin.create_partitions({name: {"count": 4, "assignments": [[3, 1, 2]]}})
     cluster.wait_state(name, 3, leader=3, isr={1, 2, 3})
     with pytest.raises(KafkaException, match="Topic already has 4 partitions"):
@@ -214,7 +218,10 @@ def test_partition_is_reassigned_and_its_old_replica_deleted(
     folder = cluster.brokers[1].folder / "data" / f"{name}-0"
     wait_until(lambda: not folder.exists(), "the removed replica's log is deleted")
     wait_until(lambda: not python_admin.list_partition_reassignments(), "the reassignment's end")
-    assert admin.list_topics(name, timeout=10).topics[name].partitions[0].replicas == [3, 2]
+    wait_until(
+        lambda: admin.list_topics(name, timeout=10).topics[name].partitions[0].replicas == [3, 2],
+        "the new replicas are told of",
+    )
     consumer = kafka.KafkaConsumer(bootstrap_servers=cluster.bootstrap.split(","), enable_auto_commit=False)
     assert consumer.end_offsets([partition]) == {partition: 100}
     consumer.close()

@@ -21,6 +21,7 @@ def _topic(cluster: Cluster, partitions: int = 3) -> str:
     name = f"t-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(name, partitions, 3, config={"min.insync.replicas": "2"})])[name].result(20)
+    cluster.wait_told(name)
     return name
 
 

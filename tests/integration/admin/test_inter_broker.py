@@ -35,6 +35,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {"inter.broker.addresses.only": "true", "zookeeper.session.timeout.ms": "1500"}
     with running_cluster(tmp_path_factory.mktemp("cluster"), settings=settings, hosts=hosts) as running:
         wait_until(lambda: running.controller() is not None, "a controller")
+        # A registration is in ZooKeeper before the controller, which is asked for a topic on all, has read it.
+        running.wait_known()
         yield running
 
 

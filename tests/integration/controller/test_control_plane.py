@@ -142,6 +142,7 @@ def test_unknown_setting_is_refused_by_name(admin: Admin) -> None:
 
 def test_topic_is_deleted_with_its_replicas_and_can_be_made_again(brokers: list[PlaneBroker], admin: Admin) -> None:
     admin.create("t", 2, 3)
+    eventually(lambda: "t" in brokers[0].plane.cache.topics)
     first = brokers[0].plane.cache.topics["t"].topic_id
     admin.delete("t")
     assert {TopicPartition("t", 0), TopicPartition("t", 1)} <= set(brokers[0].deleted)
