@@ -153,7 +153,11 @@ class Cluster:
         return node
 
     def add(self, broker_id: int) -> Node:
-        return self.node(broker_id).start()
+        """Started. The first of all is controller by then, whatever its thread had to wait for."""
+        node = self.node(broker_id).start()
+        if self.nodes == [node]:
+            eventually(lambda: node.controller.active, f"broker {broker_id} is controller")
+        return node
 
     def remove(self, node: Node) -> None:
         self.nodes.remove(node)
