@@ -94,7 +94,8 @@ def test_runs_are_judged_one_after_the_other_as_if_each_were_judged_alone(
     with checkers_in(spark):
         assert judged(alone, Where()) == after
     judges.close()
-    assert not running(session)
+    # Its Java is killed with it, and is nobody's to wait for.
+    eventually(lambda: not running(session), "the judge and its Java have ended")
     assert list(temporary.iterdir()) == []
 
 
@@ -114,7 +115,7 @@ def test_judge_whose_run_takes_too_long_ends_and_another_takes_its_place(
         assert second != first
         session = ready(judges, second)
         assert judged(folder, Where(judge=second))["verdict"] == "valid"
-    assert not running(session), "it has judged as many as one may"
+    eventually(lambda: not running(session), "it ends, for it has judged as many as one may")
 
 
 def test_judge_answers_what_is_no_request_and_ends_with_whom_it_works_for(
