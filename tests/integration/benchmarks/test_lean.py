@@ -96,7 +96,8 @@ def test_lean_consumer_beside_a_producer_measures_every_record_from_when_it_was_
     cluster: Cluster, lean: Lean
 ) -> None:
     topic = make_topic(cluster, "lean-head")
-    options = {"records": 300, "start_ns": time.monotonic_ns() + 500_000_000, "skip_ms": 100}
+    # Both programs have to be there by then.
+    options = {"records": 300, "start_ns": time.monotonic_ns() + 3_000_000_000, "skip_ms": 100}
     consumer = lean.begin("consume", topic, due_rate=500, **options)
     try:
         produced = lean.produce(topic, acks=-1, rate=500, record_bytes=100, **options)

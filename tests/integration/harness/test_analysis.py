@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from harness.runs.analysis import analyze
 from harness.runs.checkers_process import AnalysisFailed, Where, read_jobs
 from harness.runs.into import filled
 from harness.runs.store import RunStore, read_json
+from tests.support.wait import eventually
 
 CHECKERS = """
 import json, os, sys, time
@@ -42,6 +45,22 @@ def checkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
         (folder / "__main__.py").write_text(CHECKERS.format(body=body))
 
     return write
+
+
+BEGUN = 'open(run + "/begun", "w").close()\n'
+
+
+@pytest.fixture
+def once_begun(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits begin when a program has carried out BEGUN: how long Python's start takes is the machine's matter."""
+    start: Any = subprocess.Popen
+
+    def begun(*command: object, **options: object) -> object:
+        process = start(*command, **options)
+        eventually((store.path / "begun").exists, "the program begins", timeout_s=60)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", begun)
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("valid", 0), ("invalid", 1), ("unknown", 2)])
@@ -214,8 +233,9 @@ def test_analyze_exit_code_that_does_not_fit_the_results_is_a_crash(store: RunSt
         analyze(store, 30)
 
 
+@pytest.mark.usefixtures("once_begun")
 def test_analyze_too_long_is_ended_with_its_children(store: RunStore, checkers: object) -> None:
-    checkers('open(run + "/pid", "w").write(str(os.getpid())); time.sleep(60)')  # type: ignore[operator]
+    checkers('open(run + "/pid", "w").write(str(os.getpid()))\n' + BEGUN + "time.sleep(60)")  # type: ignore[operator]
     before = store.history.read_bytes()
     with pytest.raises(AnalysisFailed, match=r"limits\.analysis_s = 2 s"):
         analyze(store, 2)
@@ -246,10 +266,11 @@ def told(done, of):
 """
 
 
+@pytest.mark.usefixtures("once_begun")
 def test_analyze_that_gets_jobs_done_is_not_ended_by_the_limit_of_the_history(
     store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = PROGRESS + "for done in range(5): told(done, 5); time.sleep(1)\n"
+    body = PROGRESS + BEGUN + "for done in range(5): told(done, 5); time.sleep(1)\n"
     checkers(body + WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
     monkeypatch.setattr(analysis, "LEAST_LIMIT_S", 3.0)
     heard: list[tuple[int, int]] = []
@@ -258,15 +279,16 @@ def test_analyze_that_gets_jobs_done_is_not_ended_by_the_limit_of_the_history(
     assert heard == sorted(set(heard)), "each is told once"
 
 
+@pytest.mark.usefixtures("once_begun")
 def test_analyze_that_stops_getting_jobs_done_is_ended_and_twice_its_time_is_named(
     store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checkers(PROGRESS + "told(1, 0); time.sleep(1.2); told(2, 5); time.sleep(60)")  # type: ignore[operator]
-    monkeypatch.setattr(analysis, "LEAST_LIMIT_S", 2.0)
-    with pytest.raises(AnalysisFailed, match=r"within the limit by the history's size = 2 s of job 2 of 5") as failed:
+    checkers(PROGRESS + BEGUN + "told(1, 0); time.sleep(1.2); told(2, 5); time.sleep(60)")  # type: ignore[operator]
+    monkeypatch.setattr(analysis, "LEAST_LIMIT_S", 4.0)
+    with pytest.raises(AnalysisFailed, match=r"within the limit by the history's size = 4 s of job 2 of 5") as failed:
         analyze(store, None)
     said = analysis.command_again(store, failed.value)
-    assert int(said.rpartition(" ")[2]) >= 6, "it took three seconds at least"
+    assert int(said.rpartition(" ")[2]) >= 10, "it took five seconds at least"
 
 
 def test_analyze_limit_that_somebody_set_ends_also_what_gets_jobs_done(store: RunStore, checkers: object) -> None:
@@ -305,13 +327,14 @@ def test_cli_analyze_too_long_names_the_command_with_more_time(
     assert cli.main(["analyze", str(store.path), "--time-limit", "0"]) == 254
 
 
+@pytest.mark.usefixtures("once_begun")
 def test_analyze_leaves_no_temporary_file_even_of_checkers_that_had_to_be_killed(
     store: RunStore, checkers: object
 ) -> None:
     (store.path / "scratch").mkdir()
     (store.path / "scratch" / "of-a-killed-analysis").touch()
-    write = "import tempfile; folder = tempfile.mkdtemp(); open(run + '/made', 'w').write(folder)"
-    checkers(write + "; time.sleep(60)")  # type: ignore[operator]
+    write = "import tempfile; folder = tempfile.mkdtemp(); open(run + '/made', 'w').write(folder)\n"
+    checkers(write + BEGUN + "time.sleep(60)")  # type: ignore[operator]
     with pytest.raises(AnalysisFailed):
         analyze(store, 2)
     assert (store.path / "made").read_text().startswith(str(store.path / "scratch"))
