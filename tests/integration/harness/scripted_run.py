@@ -25,8 +25,8 @@ replication_factor = 1
 rate = 100.0
 time_limit_s = 1
 [limits]
-drain_s = 5
-setup_s = 5
+drain_s = 60
+setup_s = 60
 """
 
 

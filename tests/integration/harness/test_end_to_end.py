@@ -16,6 +16,7 @@ from kazoo.client import KazooClient
 from harness.operations.history import read_lines, recover
 from harness.runs.store import RunStore, read_json
 from tests.support.processes import command_lines
+from tests.support.wait import eventually
 from tests.support.zookeeper import running_zookeeper
 
 pytestmark = pytest.mark.guarantee("H5")
@@ -157,10 +158,7 @@ def test_test_ended_in_the_middle_leaves_a_history_and_no_processes(tmp_path: Pa
         assert process.returncode == 255, log.read_text()
         assert "aborted by SIGINT" in log.read_text()
     root = str((tmp_path / "store" / "latest").resolve())
-    end_s = time.monotonic() + 10
-    while left := command_lines(root):
-        assert time.monotonic() < end_s, left
-        time.sleep(0.1)
+    eventually(lambda: not command_lines(root), "none of its processes is left", timeout_s=60)
     found = recover(history)
     assert found.invocations > 25
     assert found.open <= 10

@@ -85,7 +85,7 @@ def test_run_replica_that_lost_its_end_is_written_over_and_drained_again(world: 
         world.broker.cut_last(0)
 
     world.on["collect"] = cut
-    store = carry_out(tmp_path, TEXT.replace("drain_s = 5", "drain_s = 2")).store
+    store = carry_out(tmp_path, TEXT.replace("drain_s = 60", "drain_s = 6")).store
     assert phases(store)[-4:] == ["drain-current", "drain-n1", "final", "drain-again"]
     lines = list(read_lines(store.history))
     asked = {line["index"]: line for line in lines if line["f"] == "send" and line["type"] == "invoke"}
@@ -122,7 +122,7 @@ def test_run_whose_healed_cluster_serves_no_reader_before_a_restart_is_unknown(
 
     world.on["restart n1"] = answer(6)  # NOT_LEADER_OR_FOLLOWER, from the heal on.
     world.on["collect"] = answer(0)
-    plan = parse_plan("flow.toml", TEXT.replace("drain_s = 5", "drain_s = 2"))
+    plan = parse_plan("flow.toml", TEXT.replace("drain_s = 60", "drain_s = 6"))
     with checkers_in(spark):
         ended = run(plan, Options(tmp_path / "store", ("highwater", "test")))
     assert ended.problem is None

@@ -35,7 +35,8 @@ def connect(hosts: str) -> Iterator[Callable[[], ZkClient]]:
     """Open clients; they are closed after the test."""
     opened: list[ZkClient] = []
 
-    def open_client(session_timeout_ms: int = 1000) -> ZkClient:
+    def open_client(session_timeout_ms: int = 20_000) -> ZkClient:
+        """With a session that outlives whatever holds the test up, unless told."""
         client = ZkClient(hosts, session_timeout_ms, 10_000)
         opened.append(client)
         client.start()

@@ -52,7 +52,7 @@ def test_second_broker_with_same_id_is_refused_by_name(ready: Connect, tmp_path:
     first = ready()
     registration(first, tmp_path / "first").register()
     with pytest.raises(BrokerIdInUse, match=r"broker\.id=1 .*10\.0\.0\.1:9092"):
-        registration(ready(session_timeout_ms=500), tmp_path / "second").register()
+        registration(ready(session_timeout_ms=1500), tmp_path / "second").register()
     node = first.get("/brokers/ids/1")
     assert node is not None
     assert node.owner == first.session_id
@@ -63,10 +63,10 @@ def test_broker_whose_id_is_taken_says_once_that_it_waits_and_how_long(
 ) -> None:
     registration(ready(), tmp_path / "first").register()
     with caplog.at_level("WARNING", "broker.zk"), pytest.raises(BrokerIdInUse):
-        registration(ready(session_timeout_ms=600), tmp_path / "second").register()
+        registration(ready(session_timeout_ms=1600), tmp_path / "second").register()
     (said,) = [one.getMessage() for one in caplog.records if "waiting" in one.getMessage()]
     assert "broker.id=1 is registered by the broker at PLAINTEXT://10.0.0.1:9092" in said
-    assert "waiting up to 0.9 s for that session to end" in said
+    assert "waiting up to 2.4 s for that session to end" in said
 
 
 def test_cloned_folder_beside_live_broker_is_refused(ready: Connect, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_cloned_folder_beside_live_broker_is_refused(ready: Connect, tmp_path: P
     epoch = registration(first, tmp_path / "first").register()
     shutil.copytree(tmp_path / "first", tmp_path / "clone")
     with pytest.raises(BrokerIdInUse):
-        registration(ready(session_timeout_ms=500), tmp_path / "clone").register()
+        registration(ready(session_timeout_ms=1500), tmp_path / "clone").register()
     node = first.get("/brokers/ids/1")
     assert node is not None
     assert node.czxid == epoch
@@ -133,7 +133,7 @@ def test_broker_whose_id_another_has_taken_ends_no_session_but_its_own(ready: Co
     end_session(first.hosts, mine)
     other = ready(session_timeout_ms=30_000)
     epoch = registration(other, tmp_path / "other").register()
-    again = registration(ready(session_timeout_ms=500), tmp_path / "first")
+    again = registration(ready(session_timeout_ms=1500), tmp_path / "first")
 
     def is_refused() -> bool:
         """A connection that ends meanwhile is to be tried again."""
@@ -252,7 +252,7 @@ def test_refused_broker_leaves_no_trace(ready: Connect, tmp_path: Path) -> None:
     client = ready()
     epoch = registration(client, tmp_path / "first").register()
     with pytest.raises(BrokerIdInUse):
-        registration(ready(session_timeout_ms=500), tmp_path / "second").register()
+        registration(ready(session_timeout_ms=1500), tmp_path / "second").register()
     trace = client.get(paths.registration(1))
     assert trace is not None
     assert trace.mzxid == epoch

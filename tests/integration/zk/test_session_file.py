@@ -84,7 +84,7 @@ def test_register_with_a_damaged_password_ends_no_session(connect: Connect, tmp_
     (session,) = SessionFile(tmp_path).read()
     SessionFile(tmp_path).write([RecordedSession(session.session_id, bytes(len(session.password)))])
     with pytest.raises(BrokerIdInUse):
-        _registration(connect(session_timeout_ms=500), tmp_path).register()
+        _registration(connect(session_timeout_ms=1500), tmp_path).register()
     node = owner.get(paths.broker_id(1))
     assert node is not None
     assert (node.czxid, node.owner) == (epoch, session.session_id)

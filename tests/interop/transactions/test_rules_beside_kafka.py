@@ -11,6 +11,7 @@ import random
 import struct
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,6 +42,7 @@ STEPS = 60
 PARTITIONS = 3
 TIMEOUT_MS = 60_000
 SETTLED_S = 2.0
+LATE_S = 30.0
 ONE_PARTITION = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -118,7 +120,14 @@ class Beside:
         )
 
     def compare(self, what: str, step: Callable[[Side], Answer]) -> Answer:
-        theirs, ours = (_settled(lambda side=side: step(side)) for side in self.sides)  # type: ignore[misc]
+        steps = [partial(step, side) for side in self.sides]
+        theirs, ours = (_settled(each, SETTLED_S) for each in steps)
+        if theirs != ours:
+            # Markers of one side may take longer than those of the other.
+            theirs, ours = (
+                _settled(each, LATE_S) if answer[0] in AGAIN else answer
+                for each, answer in zip(steps, (theirs, ours), strict=True)
+            )
         assert theirs == ours, f"{what}: Kafka says {theirs}, we say {ours}"
         self.compared += 1
         return ours
@@ -340,9 +349,9 @@ class Beside:
         self.look()
 
 
-def _settled(step: Callable[[], Answer]) -> Answer:
+def _settled(step: Callable[[], Answer], limit_s: float) -> Answer:
     """An answer upon which nobody asks again, or the last one where that does not come."""
-    deadline = time.monotonic() + SETTLED_S
+    deadline = time.monotonic() + limit_s
     while (answer := step())[0] in AGAIN and time.monotonic() < deadline:
         time.sleep(0.01)
     return answer
