@@ -6,11 +6,12 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped
 
 from harness.runs.junit import crashed_suite, write_junit, write_suites
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("H7")
 
@@ -59,7 +60,7 @@ def test_file_survives_characters_that_xml_cannot_hold(tmp_path: Path) -> None:
 
 
 @given(text=st.text(st.characters(exclude_categories=()), min_size=1))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_file_with_any_text_has_all_its_cases(tmp_path: Path, text: str) -> None:
     path = tmp_path / "junit.xml"
     write_suites(path, [crashed_suite(text, text), crashed_suite("other", text)])
