@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +13,10 @@ from tests.support.brokers import metadata_of, wait_until
 
 
 @contextmanager
-def kafka_brokers(folder: Path, count: int) -> Iterator[tuple[ZooKeeper, list[Broker]]]:
-    """With small indexes, quick cleanings, and one partition for groups and for transactions."""
+def kafka_brokers(
+    folder: Path, count: int, more: Mapping[str, str] | None = None
+) -> Iterator[tuple[ZooKeeper, list[Broker]]]:
+    """With small indexes, quick cleanings, and one partition for groups and for transactions. more: settings."""
     settings = {
         "log.index.interval.bytes": "500",
         "log.cleaner.backoff.ms": "100",
@@ -24,6 +26,7 @@ def kafka_brokers(folder: Path, count: int) -> Iterator[tuple[ZooKeeper, list[Br
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        **(more or {}),
     }
     kind = kafka(None)
     kind = replace(kind, argv=tuple({"-Xmx1G": "-Xmx384M", "-Xms1G": "-Xms128M"}.get(word, word) for word in kind.argv))

@@ -34,6 +34,7 @@ from tests.support.group_members import fresh
 from tests.support.groups import DrivenGroup, joining
 from tests.support.kafka_brokers import kafka_brokers
 from tests.support.raw_client import RawClient
+from tests.support.wait import eventually
 
 pytestmark = pytest.mark.guarantee("group-rules")
 STEPS = 40
@@ -51,6 +52,8 @@ PROTOCOLS: tuple[Protocols, ...] = (
     (("c", b"1"),),
 )
 JOIN_VERSIONS = (3, 5, 9)
+ONE_BY_ONE = {"num.network.threads": "1", "num.io.threads": "1"}
+"""So Kafka carries requests out in the order in which it reads them, though each has a connection of its own."""
 VERSIONS = {ApiKey.HEARTBEAT: 4, ApiKey.LEAVE_GROUP: 5, ApiKey.FIND_COORDINATOR: 3}
 RESPONSES: dict[ApiKey, type[Message]] = {
     ApiKey.JOIN_GROUP: JoinGroupResponse,
@@ -105,6 +108,8 @@ class Beside:
         frame = encode_request_header(request.API, version, 1, "client") + request.encode(version)
         sent.client.send(struct.pack(">i", len(frame)) + frame)
         self.waiting.append(sent)
+        # No answer may come of it so soon; what is sent next must not overtake it.
+        eventually(lambda: _unread(sent.client, self.port) == 0, "Kafka reads the request")
         while self.driven.stores:
             self.driven.write()
         self.driven.pass_ms(0)
@@ -277,6 +282,19 @@ class Beside:
             sent.client.close()
 
 
+def _unread(client: RawClient, port: int) -> int:
+    """Bytes that the client has sent, and the server at that port has not read: proc_net(5)."""
+    ends = [f"{client.socket.getsockname()[1]:04X}", f"{port:04X}"]
+    unread = 0
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            _, local, remote, _, queues, *_ = line.split()
+            to_send, to_read = (int(size, 16) for size in queues.split(":"))
+            between = [address.rpartition(":")[2] for address in (local, remote)]
+            unread += to_send if between == ends else to_read if between == ends[::-1] else 0
+    return unread
+
+
 def exchange(port: int, request: Message) -> Message:
     """One request that is answered at once."""
     version = VERSIONS[request.API]
@@ -300,7 +318,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         assert isinstance(answer, FindCoordinatorResponse)
         return answer.error_code == ErrorCode.NONE
 
-    with kafka_brokers(Path(tmp_path_factory.mktemp("kafka")), 1) as (_, brokers):
+    with kafka_brokers(Path(tmp_path_factory.mktemp("kafka")), 1, ONE_BY_ONE) as (_, brokers):
         wait_until(lambda: coordinates(brokers[0].port), "Kafka's coordinator", 60)
         request = HeartbeatRequest(group_id="r", generation_id=0, member_id="nobody")
 
