@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from harness.nodes.base import CommandFailed
 
+MEMORY = "/dev/shm"
+"""A folder of the container that its files in memory are in."""
 _TRIES = 5
 # The last thing on both streams is the kept output's own name.
 _READ = 'cat "$kept.out"; printf %s "$kept"; cat "$kept.err" >&2; printf %s "$kept" >&2'
@@ -40,7 +42,7 @@ class Commands:
 
     def run(self, command: Sequence[str], what: str) -> Ended:
         """Run it once. what: for the error, "node n1: ls /". Raises CommandFailed where its output cannot be had."""
-        kept = f"/dev/shm/highwater-{uuid.uuid4().hex}"
+        kept = f"{MEMORY}/highwater-{uuid.uuid4().hex}"
         old = [self._old.popleft() for _ in range(len(self._old))]
         files = " ".join(f"{name}.out {name}.err" for name in old)
         code, *printed = self._execute(["sh", "-c", _KEEP, "sh", files, kept, *command])

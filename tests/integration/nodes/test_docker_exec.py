@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from harness.nodes import docker_exec
 from harness.nodes.base import CommandFailed
 from harness.nodes.docker_exec import Commands, Ended
-
-KEPT = Path("/dev/shm")
 
 
 class Engine:
@@ -29,11 +28,12 @@ class Engine:
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays() -> Iterator[None]:
-    before = set(KEPT.glob("highwater-*"))
-    yield
-    for path in set(KEPT.glob("highwater-*")) - before:
-        path.unlink()
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In the place of the memory of a container; that of this machine has files of others."""
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    monkeypatch.setattr(docker_exec, "MEMORY", str(folder))
+    return folder
 
 
 def appends(place: Path) -> list[str]:
@@ -60,10 +60,10 @@ def test_output_that_never_arrives_is_an_error(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
-def test_output_that_is_gone_is_an_error() -> None:
+def test_output_that_is_gone_is_an_error(memory: Path) -> None:
     def forgetful(command: Sequence[str]) -> Ended:
         ended = Engine([0])(command)
-        for path in KEPT.glob("highwater-*"):
+        for path in memory.iterdir():
             path.unlink()
         return ended
 
@@ -71,12 +71,11 @@ def test_output_that_is_gone_is_an_error() -> None:
         Commands(forgetful).run(["ls"], "node n1: ls")
 
 
-def test_what_was_read_is_removed_with_the_next_command() -> None:
-    before = set(KEPT.glob("highwater-*"))
+def test_what_was_read_is_removed_with_the_next_command(memory: Path) -> None:
     commands = Commands(Engine([]))
     for _ in range(5):
         commands.run(["echo", "x"], "node n1: echo")
-    assert len(set(KEPT.glob("highwater-*")) - before) == 2
+    assert len(list(memory.iterdir())) == 2
 
 
 def test_bytes_and_ends_of_lines_stay_as_they_are() -> None:
