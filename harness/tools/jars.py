@@ -5,6 +5,7 @@ Decides where they lie, and what is said where they cannot be had. Must not know
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,8 +46,15 @@ def cached_jars(name: str, version: str, artifacts: Sequence[str], *, group: str
 def maven_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ()) -> Path:
     """The same for artifacts of any groups, each "group:artifact:version". without: groups that others bring."""
     jars = cache_folder() / name
-    if not (jars / "complete").exists():
-        _copy(jars, artifacts, without)
+    complete = jars / "complete"
+    if not complete.exists():
+        jars.mkdir(parents=True, exist_ok=True)
+        with (jars / "lock").open("w") as lock:
+            # Another process may copy them just now, and would leave half a jar to be taken for a whole one.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not complete.exists():
+                _copy(jars, artifacts, without)
+                complete.touch()
     return jars
 
 
@@ -58,7 +66,6 @@ def _copy(jars: Path, artifacts: Sequence[str], without: Sequence[str]) -> None:
             f"{wanted}: not in {jars}, and mvn, which copies it there from Maven Central, is missing. "
             "On Debian or Ubuntu: apt-get install -y maven"
         )
-    jars.mkdir(parents=True, exist_ok=True)
     parts = (artifact.split(":") for artifact in artifacts)
     excluded = "".join(map(_EXCLUSION.format, without))
     dependencies = "\n".join(
@@ -72,4 +79,3 @@ def _copy(jars: Path, artifacts: Sequence[str], without: Sequence[str]) -> None:
         build_step("mvn dependency:copy-dependencies", argv, jars, _DOWNLOAD_TIMEOUT_S, tries=_TRIES)
     except BuildFailed as error:
         raise JarsMissing(f"{wanted}: {error}") from None
-    (jars / "complete").touch()
