@@ -28,7 +28,7 @@ from tests.support.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, _die_wit
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(os.environ.get("HIGHWATER_TEST_SOURCE") or ROOT)
 """The folder of the package `broker` that clusters run where a test names none; `make test-compiled` sets it."""
-_DEADLINE_S = 30.0
+_DEADLINE_S = 60.0
 # Leadership that goes back by itself would come between what a test does and what it looks at.
 _SETTINGS = {"zookeeper.session.timeout.ms": "2000", "auto.leader.rebalance.enable": "false"}
 

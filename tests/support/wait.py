@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T | None], what: str = "the condition", timeout_s: float = 20.0) -> T:
+def eventually(condition: Callable[[], T | None], what: str = "the condition", timeout_s: float = 60.0) -> T:
     """The condition's first true value; fails when there is none in time."""
     deadline = time.monotonic() + timeout_s
     while True:

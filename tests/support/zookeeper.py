@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,8 +83,8 @@ def _archived_classes() -> tuple[str, ...]:
     archive = Path(sys.prefix) / f"zookeeper-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.jsa"
     if not archive.exists():
         with tempfile.TemporaryDirectory() as folder:
-            # Written aside, as another process may be making it as well.
-            fresh = archive.with_suffix(f".{os.getpid()}")
+            # Written aside, as another process may be making it as well; in a sandbox that may have the same pid.
+            fresh = archive.with_suffix(f".{uuid.uuid4().hex}")
             server = ZooKeeperServer(Path(folder), options=(f"-XX:ArchiveClassesAtExit={fresh}",))
             server.start()
             server.stop()

@@ -24,10 +24,10 @@ def loop() -> Iterator[EpollLoop]:
 
 @pytest.fixture
 def until(loop: EpollLoop) -> Until:
-    """Turn the loop until a condition holds; fails after 10 s."""
+    """Turn the loop until a condition holds; fails after a minute."""
 
     def turn(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < deadline, "the condition never came true"
             loop.run_once(timeout_ms_max=20)
