@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+import uuid
 from pathlib import Path
 
 from benchmarks.process import BenchmarkFailed
@@ -24,7 +25,8 @@ def compile_c(name: str, sources: Path, advice: str, *libraries: str) -> Path:
     if compiler is None:
         raise BenchmarkFailed(f"no C compiler for the client {name}: {advice}")
     program.parent.mkdir(parents=True, exist_ok=True)
-    partial = program.with_suffix(".new")
+    # A name of its own: another process may compile the same client just now.
+    partial = program.with_name(f"{program.name}.{uuid.uuid4().hex}.new")
     units = [str(path) for path in files if path.suffix == ".c"]
     argv = [compiler, *_FLAGS, "-o", str(partial), *units, *libraries]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
