@@ -44,7 +44,7 @@ def judge_at(path: Path, answer: Answer) -> Iterator[None]:
             with connection, connection.makefile("rb") as lines:
                 answer(json.loads(lines.readline()), connection)
 
-        thread = threading.Thread(target=serve)
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield
         thread.join(30)
