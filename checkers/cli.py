@@ -66,6 +66,9 @@ def main(argv: Sequence[str] | None = None, *, spark: SparkSession | None = None
     parser.add_argument(
         "--listen", type=Path, metavar="SOCKET", help="judge what is asked for there until the standard input ends"
     )
+    parser.add_argument(
+        "--many", action="store_true", help="with --listen: of ten runs or more, of which the first take longer"
+    )
     parser.add_argument("--list", action=_ListCheckers, nargs=0, help="print the names of all checkers, and exit")
     arguments = parser.parse_args(argv)
     if (arguments.run_dir is None) == (arguments.listen is None):
@@ -73,8 +76,10 @@ def main(argv: Sequence[str] | None = None, *, spark: SparkSession | None = None
     if arguments.listen is not None:
         others = (arguments.spark_master, arguments.progress, arguments.spark_conf or None, arguments.into)
         if any(other is not None for other in others):
-            parser.error("--listen: goes with no other option; --progress belongs to what is asked for")
-        _listen(parser, arguments.listen)
+            parser.error("--listen: goes with --many alone; --progress belongs to what is asked for")
+        _listen(parser, arguments.listen, many=arguments.many)
+    if arguments.many:
+        parser.error("--many: goes with --listen alone")
     where = _Where(arguments.spark_master, dict(_setting(parser, text) for text in arguments.spark_conf), spark)
     run_dir = _run_dir(parser, arguments.run_dir)
     if arguments.into is not None:
@@ -113,11 +118,11 @@ def _check_into(parser: argparse.ArgumentParser, run_dir: Path | str, into: Path
             parser.error(f"--into: {taken} is there; should be a folder without a run")
 
 
-def _listen(parser: argparse.ArgumentParser, path: Path) -> NoReturn:
+def _listen(parser: argparse.ArgumentParser, path: Path, *, many: bool) -> NoReturn:
     from checkers.warm import listen
 
     try:
-        listen(path, lambda run_dir, progress, session: _judge(run_dir, progress, _Where(session=session)))
+        listen(path, lambda run_dir, progress, session: _judge(run_dir, progress, _Where(session=session)), many)
     except OSError as error:
         parser.error(f"--listen: {path}: there can be no socket: {error.strerror}")
 

@@ -34,9 +34,10 @@ Judge = Callable[[Path, Path, SparkSession], int]
 _LONGEST_REQUEST = 65_536
 
 
-def listen(path: Path, judge: Judge) -> NoReturn:
-    """Judge what is asked for at the socket until the standard input ends. Raises OSError where there can be no such
-    socket.
+def listen(path: Path, judge: Judge, many: bool) -> NoReturn:
+    """Judge what is asked for at the socket until the standard input ends. many: see `open_session`.
+
+    Raises OSError where there can be no such socket.
     """
     server = _bound(path)
     # All that Spark and Python make goes below it, and with it.
@@ -50,7 +51,7 @@ def listen(path: Path, judge: Judge) -> NoReturn:
     try:
         scratch.mkdir()
         os.environ["TMPDIR"] = str(scratch)
-        session = open_session()
+        session = open_session(many=many)
     except BaseException:
         _remove(path, scratch)
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -22,5 +23,6 @@ def spark() -> Iterator[SparkSession]:
     # Imported late: most tests need no pyspark.
     from tests.support.shared_session import shared_session
 
-    with shared_session() as session:
+    # One of several processes of the suite judges some fifty runs and small histories; a file by itself a few.
+    with shared_session(many="PYTEST_XDIST_WORKER" in os.environ) as session:
         yield session

@@ -80,7 +80,8 @@ def _nightly(options: argparse.Namespace) -> int:
         webhook=night.webhook,
         shrink_minutes=night.shrink_minutes,
     )
-    with closing(Judges(options.out / "judges.log")) as judges, terminated_as_interrupted():
+    runs_each = len(due.once) * settings.seeds / settings.lanes
+    with closing(Judges(options.out / "judges.log", runs_each)) as judges, terminated_as_interrupted():
         return run_night(due, options.out, settings, Subprocesses(options.nodes, judges), say=_say)
 
 

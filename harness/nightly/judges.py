@@ -19,14 +19,17 @@ from harness.runs.judge_process import JudgeProcess
 
 RUNS_EACH = 40
 """A session keeps a little of every run that it has judged."""
+MANY = 10
+"""Runs of a session that Java's optimising compiler pays for itself with: by then what all of them took is less."""
 
 
 class Judges:
     """Used from many threads."""
 
-    def __init__(self, log: Path) -> None:
-        """log: for what judges say apart from any run."""
+    def __init__(self, log: Path, runs: float) -> None:
+        """log: for what judges say apart from any run. runs: how many each is to judge, about."""
         self._log = log
+        self._many = runs >= MANY
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._free: list[JudgeProcess] = []
@@ -85,4 +88,4 @@ class Judges:
             self._folder = Path(tempfile.mkdtemp(prefix="highwater-judges-"))
         self._started += 1
         socket = self._folder / f"judge-{self._started}"
-        return JudgeProcess(socket, self._log)
+        return JudgeProcess(socket, self._log, many=self._many)

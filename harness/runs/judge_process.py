@@ -15,19 +15,22 @@ from harness.runs.process_group import end_group
 
 SOCKET = "judge"
 """Name of its socket in the folder of a run that has a judge of its own."""
+PROGRAM = ("-m", "checkers")
 _END_S = 5.0
 
 
 class JudgeProcess:
     """One judge. Raises OSError where it cannot be started."""
 
-    def __init__(self, socket: Path, log: Path) -> None:
-        """socket: where it will listen, in a moment. log: for what it says apart from any run; appended to."""
+    def __init__(self, socket: Path, log: Path, *, many: bool = False) -> None:
+        """socket: where it will listen, in a moment. log: for what it says apart from any run; appended to. many: it is
+        for ten runs or more.
+        """
         self.socket = socket
         with log.open("ab") as output:
             # A session of its own: Ctrl-C is for this process, which ends its judges.
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "checkers", "--listen", str(socket)],
+                [sys.executable, *PROGRAM, "--listen", str(socket), *(["--many"] if many else [])],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,

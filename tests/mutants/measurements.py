@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.commands.nightly import terminated_as_interrupted
+from harness.nightly.judges import MANY
 from harness.runs.checkers_process import AnalysisFailed
 from tests.mutants.lab import Judged, Lab, LabRun
 from tests.support.shared_session import shared_session
@@ -61,7 +62,7 @@ def carry_out(
         return
     folder = Path(tempfile.mkdtemp(prefix="highwater-measured-"))
     try:
-        with terminated_as_interrupted(), shared_session() as spark:
+        with terminated_as_interrupted(), shared_session(many=len(keys) >= MANY) as spark:
             lab = Lab(folder, spark, at_once)
             try:
                 for number, key in enumerate(keys, 1):

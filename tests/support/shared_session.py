@@ -24,10 +24,10 @@ from tests.support.judging import pyspark_sockets
 
 
 @contextmanager
-def shared_session() -> Iterator[SparkSession]:
-    """A session on two cores."""
+def shared_session(*, many: bool) -> Iterator[SparkSession]:
+    """A session on two cores. many: see `open_session`."""
     on_interrupt = signal.getsignal(signal.SIGINT)
-    session = open_session("local[2]")
+    session = open_session("local[2]", many=many)
     # Spark takes Ctrl-C for itself.
     signal.signal(signal.SIGINT, on_interrupt)
     try:

@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.nightly import judges as module
-from harness.nightly.judges import Judges
+from harness.nightly.judges import MANY, Judges
+from harness.runs import judge_process
 from harness.runs.analysis import analyze
 from harness.runs.checkers_process import AnalysisTooLong, Where
 from harness.runs.store import RunStore
@@ -48,9 +50,22 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def judges(temporary: Path, tmp_path: Path) -> Iterator[Judges]:
-    made = Judges(tmp_path / "judges.log")
+    made = Judges(tmp_path / "judges.log", runs=3)
     yield made
     made.close()
+
+
+@pytest.mark.parametrize("runs", [MANY - 0.5, MANY])
+def test_judge_of_many_runs_is_started_as_such(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: float
+) -> None:
+    """What is started only says what it was started with."""
+    said = tmp_path / "said"
+    monkeypatch.setattr(sys, "executable", "/bin/sh")
+    monkeypatch.setattr(judge_process, "PROGRAM", ("-c", 'echo "$@" > "$0"', str(said)))
+    with closing(Judges(tmp_path / "judges.log", runs)) as made, made.one() as socket:
+        eventually(lambda: said.exists() and said.read_text(), "it says so", timeout_s=60)
+    assert said.read_text().split() == ["--listen", str(socket), *(["--many"] if runs == MANY else [])]
 
 
 def running(session: int) -> set[str]:

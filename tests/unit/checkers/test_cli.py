@@ -23,8 +23,9 @@ pytestmark = pytest.mark.guarantee("V7")
         (["s3a://b/r", "--into", "file"], "--into: file is there; should be a folder without a run"),
         (["s3a://b/r", "--into", "run"], "--into: run/run.json is there; should be a folder without a run"),
         (["file://host/r"], "file://host/r: a file URI names no host, but a whole path"),
-        (["--listen", "socket", "--spark-conf", "spark.x=1"], "--listen: goes with no other option"),
-        (["--listen", "socket", "--into", "new"], "--listen: goes with no other option"),
+        (["--listen", "socket", "--spark-conf", "spark.x=1"], "--listen: goes with --many alone"),
+        (["--listen", "socket", "--into", "new"], "--listen: goes with --many alone"),
+        (["r", "--many"], "--many: goes with --listen alone"),
     ],
 )
 def test_option_that_says_nothing_is_refused(
