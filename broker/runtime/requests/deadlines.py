@@ -7,10 +7,13 @@ Source: kafka.utils.timer (the same duty, by a wheel).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from broker.runtime.ports import Loop, Timer
+
+_log = logging.getLogger("broker")
 
 T = TypeVar("T")
 
@@ -72,7 +75,11 @@ class Deadlines(Generic[T]):
             if not queue:
                 del self._queues[timeout_ms]
         for item in late:
-            self._on_late(item)
+            try:
+                self._on_late(item)
+            except Exception:
+                # It must neither leave the other requests without a response nor the rest without a timer.
+                _log.exception("a request whose time is over got no response")
         next_due = min((next(iter(queue.values()))[0] for queue in self._queues.values()), default=None)
         if next_due is not None:
             self._arm(next_due)

@@ -49,3 +49,19 @@ def test_item_added_while_late_ones_are_reported_gets_its_own_time() -> None:
     assert late == ["first"]
     run(loop, loop.now + 30.0)
     assert late == ["first", "second"]
+
+
+def test_item_whose_report_fails_keeps_none_of_the_others_waiting() -> None:
+    loop = FakeLoop()
+    late: list[str] = []
+
+    def on_late(item: str) -> None:
+        late.append(item)
+        if item == "bad":
+            raise RuntimeError("nobody foresaw this")
+
+    deadlines: Deadlines[str] = Deadlines(loop, on_late)
+    for item, timeout_ms in (("bad", 10.0), ("good", 10.0), ("later", 30.0)):
+        deadlines.add(item, timeout_ms)
+    run(loop, loop.now + 50.0)
+    assert late == ["bad", "good", "later"]
