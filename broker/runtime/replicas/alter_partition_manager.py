@@ -159,7 +159,15 @@ def _topics(items: list[_Item]) -> list[RequestTopicData]:
 
 def _hand_all(items: list[_Item], result: AlterPartitionResult) -> None:
     for item in items:
+        _hand(item, result)
+
+
+def _hand(item: _Item, result: AlterPartitionResult) -> None:
+    try:
         item.on_result(result)
+    except Exception:
+        # Who proposed for another partition waits for its own result, and proposes nothing else until then.
+        _log.exception("%s: the result of its ISR change could not be taken up", item.topic_partition)
 
 
 def _deliver(items: list[_Item], response: AlterPartitionResponse) -> None:
@@ -177,4 +185,4 @@ def _deliver(items: list[_Item], response: AlterPartitionResponse) -> None:
         for part in topic.partitions
     }
     for item in items:
-        item.on_result(results.get((item.topic_id, item.topic_partition.partition), _TIMED_OUT))
+        _hand(item, results.get((item.topic_id, item.topic_partition.partition), _TIMED_OUT))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from broker.core.replication.isr import Proposal
@@ -147,3 +149,27 @@ def test_without_controller_the_response_is_unknown() -> None:
     assert not world.results
     world.loop.run_soon()
     assert world.results[0][1].error == ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.guarantee("isr-changes")
+@pytest.mark.parametrize(
+    "response", [AlterPartitionResponse(), AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER), None]
+)
+def test_result_that_cannot_be_taken_up_keeps_none_from_the_other_partitions(
+    response: AlterPartitionResponse | None,
+) -> None:
+    world = Sender()
+
+    def fail(result: AlterPartitionResult) -> None:
+        raise RuntimeError("nobody foresaw this")
+
+    world.sender.send(TopicPartition("t", 0), ID, proposal(9, 2), fail)
+    world.propose(1)
+    sent = world.sent().sent[0]
+    # The loop and the connection outlive what a callback raises.
+    with contextlib.suppress(RuntimeError):
+        if response is None:
+            sent.on_failure("timeout")
+        else:
+            sent.respond(response)
+    assert [partition for partition, _ in world.results] == [1]
