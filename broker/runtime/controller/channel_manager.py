@@ -176,6 +176,11 @@ class _Channel:
             _log.error("broker %d sent a malformed response to %s: %s", self.broker.id, self._name(), malformed)
             self._again()
             return
+        except Exception:
+            # Repeating it does no harm; left in flight it would hold up all that comes after it.
+            _log.exception("a response of broker %d to %s could not be taken up", self.broker.id, self._name())
+            self._again()
+            return
         if error == ErrorCode.STALE_BROKER_EPOCH:
             # The broker does not know its own registration yet: ZooKeeper served the controller's read before its
             # response to the broker.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from broker.core.controller.cluster_state import Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
@@ -174,3 +176,27 @@ def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_gets_eve
     assert len(peer.sent) == 1, "what it had not taken is not sent any more"
     channels.send([request])
     assert len(peer.sent) == 2
+
+
+def test_response_that_cannot_be_taken_up_is_requested_again_and_holds_up_nothing() -> None:
+    class Failing(Heard):
+        def replicas_failed(self, broker: int, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
+            super().replicas_failed(broker, broker_epoch, failed)
+            if len(self.failed) == 1:
+                raise RuntimeError("nobody foresaw this")
+
+    loop, peer, heard = FakeLoop(), HeldPeer(), Failing()
+    channels = ControllerChannels(loop, lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    channels.send([*_encoded({0: 1}), *_encoded({1: 1})])
+    errors = [LeaderAndIsrPartitionError("", 0, ErrorCode.KAFKA_STORAGE_ERROR)]
+    response = LeaderAndIsrResponse(0, [], [LeaderAndIsrTopicError(TOPIC_ID, errors)])
+    # The connection outlives what a callback raises.
+    with contextlib.suppress(RuntimeError):
+        peer.sent[-1].respond(response)
+    loop.advance(1000)
+    assert [request.body for request in peer.sent] == [peer.sent[0].body] * 2
+    peer.sent[-1].respond(response)
+    assert heard.failed == [(TOPIC_ID, 0)] * 2
+    assert len(peer.sent) == 3
+    assert peer.sent[-1].body != peer.sent[0].body
