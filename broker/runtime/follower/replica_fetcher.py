@@ -379,6 +379,11 @@ class ReplicaFetcher:
             self.delay(state, self._settings.replica_fetch_backoff_ms)
         except (LogDirFailed, CorruptLog) as failure:
             self._replicas.take_offline(replica, failure)
+        except Exception:
+            # KIP-461: the partitions behind it in this response, and in every one to come, are fetched all the same.
+            logger.exception("%s: what leader %d sent cannot be taken", replica.name, self.leader)
+            replica.log.discard_staged()
+            self.delay(state, self._settings.replica_fetch_backoff_ms)
 
     def _on_error(self, state: PartitionFetchState, error: int) -> None:
         name = state.replica.name

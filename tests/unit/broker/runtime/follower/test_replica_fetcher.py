@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from broker.core.replication.partition import PartitionState
 from broker.model.log_errors import CorruptLog
+from broker.runtime.replicas.replica import Replica
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import fetch
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
@@ -270,3 +273,30 @@ def test_follower_whose_log_fails_goes_offline_and_is_fetched_for_no_more() -> N
     cluster.settle()
     assert replica.offline
     assert not any(fetcher.follows(replica) for fetcher in node.up.fetchers.fetchers.values())
+
+
+def test_partition_whose_records_cannot_be_taken_keeps_none_of_the_others_from_theirs(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor = follower.manager.fetchers.fetchers[1]._processor
+    take = processor.take
+
+    def failing(replica: Replica, *rest: Any) -> None:
+        if replica.topic_partition.partition == 0:
+            raise RuntimeError("nobody foresaw this")
+        take(replica, *rest)
+
+    monkeypatch.setattr(processor, "take", failing)
+    # The connection outlives what a callback raises.
+    with contextlib.suppress(RuntimeError):
+        follower.leader.sent[-1].respond(result(0, "a"), result(1, "b"))
+    follower.turn()
+    assert [follower.log(index).values() for index in (0, 1)] == [[], ["b"]]
+    monkeypatch.setattr(processor, "take", take)
+    follower.leader.sent[-1].respond()
+    follower.loop.run_due(follower.loop.now + 1000)
+    follower.turn()
+    assert follower.leader.sent[-1].positions == {0: 0}
+    follower.leader.sent[-1].respond(result(0, "a"))
+    follower.turn()
+    assert follower.log(0).values() == ["a"]
