@@ -16,7 +16,7 @@ from typing import Any
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
+from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError, SessionMovedError
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 
 from broker.core.controller.cluster_state import StoreUnavailable
@@ -33,6 +33,10 @@ from broker.zk.operations import (
 )
 from broker.zk.session import ZkSession
 
+_LOST = (ConnectionLoss, SessionMovedError)
+"""After these the same is tried again. Moved: the quorum takes the session for another server's, for a moment after the
+client went from one server to the next, and has carried nothing out.
+"""
 _TRIES = 12
 _BACKOFF_FIRST_S = 0.02
 _BACKOFF_MAX_S = 1.0
@@ -116,7 +120,7 @@ class ZkClient(ZkSession):
         for part, result in sent:
             try:
                 found.update(zip(part, result.get(), strict=True))
-            except (ConnectionLoss, SessionExpiredError, ConnectionClosedError):
+            except (*_LOST, SessionExpiredError, ConnectionClosedError):
                 continue
             except (kazoo_errors.UnimplementedError, UnreadableResponse):
                 # Of before 3.6. The next server of the ensemble will be no newer.
@@ -160,7 +164,7 @@ class ZkClient(ZkSession):
                         found[path] = result.get()
                     except kazoo_errors.NoNodeError:
                         found[path] = None
-                    except (ConnectionLoss, SessionExpiredError, ConnectionClosedError):
+                    except (*_LOST, SessionExpiredError, ConnectionClosedError):
                         failed.append(path)
             if not failed:
                 return found
@@ -198,7 +202,7 @@ class ZkClient(ZkSession):
                             # Perhaps by what an earlier attempt wrote: the server that was read back from lagged
                             # behind.
                             results[index] = self._read_back(multis[index]) or outcome.after_a_loss()
-                    except ConnectionLoss:
+                    except _LOST:
                         lost.append(index)
                     except SessionExpiredError:
                         raise SessionExpired(f"writing {multis[index][0].path}") from None
@@ -238,7 +242,7 @@ class ZkClient(ZkSession):
             try:
                 self._client.create_async(prefix, data, sequence=True).get()
                 return
-            except ConnectionLoss:
+            except _LOST:
                 self._back_off(attempt, f"creating {prefix}")
             except (SessionExpiredError, ConnectionClosedError):
                 raise SessionExpired(f"creating {prefix}") from None

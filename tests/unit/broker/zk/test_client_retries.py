@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kazoo.exceptions import BadVersionError, ConnectionLoss
+from kazoo.exceptions import BadVersionError, ConnectionLoss, SessionMovedError
+from kazoo.protocol.states import ZnodeStat
 
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.zk import client as module
@@ -92,3 +93,14 @@ def test_repeated_write_that_is_refused_may_have_met_its_own_first_attempt(
     monkeypatch.setattr(client, "_read_back", lambda operations: next(read_back))
     (result,) = client.multi_many([[SetData("/x", b"", 3)]])
     assert ("refused" if isinstance(result, WriteRefused) else result) == expected
+
+
+def test_write_of_a_session_that_a_server_takes_for_anothers_is_repeated(
+    waits: tuple[ZkClient, Closing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, closing = waits
+    answers = iter([Answered([SessionMovedError()]), Answered([ZnodeStat(1, 1, 0, 0, 4, 0, 0, 0, 0, 0, 1)])])
+    monkeypatch.setattr(client, "_commit_async", lambda operations: next(answers))
+    monkeypatch.setattr(client, "_read_back", lambda operations: None)
+    assert client.set("/x", b"", 3) == 4
+    assert len(closing.waited_s) == 1
