@@ -32,7 +32,7 @@ class LogCopy:
         self.current = current
         self.future = future
         self._flushed_from: Offset = -1
-        """The recovery point from which a flush was begun here."""
+        """From which recovery point a flush was begun here; −1 where the copy was cut since: it moves nothing then."""
 
     def waits_for_disk(self) -> bool:
         """Whether nothing should be copied now; sees to it that the disk catches up. Raises CopyFailed."""
@@ -159,6 +159,7 @@ class LogCopy:
         self.future.maybe_raise_log_start(min(self.current.log_start_offset, self.future.log_end_offset))
 
     def _cut_to(self, offset: Offset) -> None:
+        self._flushed_from = -1
         try:
             if offset <= self.future.log_start_offset:
                 self._restart_at(max(offset, 0))
@@ -168,6 +169,7 @@ class LogCopy:
             raise CopyFailed(str(failure)) from failure
 
     def _restart_at(self, offset: Offset) -> None:
+        self._flushed_from = -1
         try:
             self.future.truncate_fully_and_start_at(offset)
         except (LogDirFailed, CorruptLog) as failure:

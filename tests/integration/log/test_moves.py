@@ -320,3 +320,31 @@ def test_copy_waits_for_its_disk_and_goes_on(dirs: list[str]) -> None:
     assert rounds > 3
     assert most < 10
     kill(life.store)
+
+
+def test_copy_that_is_cut_while_it_waits_for_its_disk_goes_on(dirs: list[str]) -> None:
+    """A flush that was made before a cut vouches for nothing after it."""
+    waiting: list[tuple[Job, Done]] = []
+
+    def flush() -> None:
+        for job, done in [waiting.pop(0) for _ in waiting[:]]:
+            run_inline(job, done)
+
+    environment = replace(Clock(now=1e6).environment(), background=lambda job, done: waiting.append((job, done)))
+    life = Life(LogManager(dirs, environment, defaults=TINY))
+    life.create()
+    life.append(120, 1)
+    flush()
+    life.store.moving.begin(TP, dirs[1])
+    flush()
+    while (copied := life.store.moving.copy(TP, 100)) != -1:
+        assert copied
+    (infos,) = life.store.describe_dirs(None)[1].logs
+    life.log.truncate_to(infos.end_offset - 1)
+    flush()
+    copied, rounds = None, 0
+    while copied != 0:
+        copied, rounds = life.store.moving.copy(TP, 100), rounds + 1
+        assert rounds < 100, "it waits for ever"
+        flush()
+    kill(life.store)
