@@ -119,10 +119,10 @@ class SegmentSwap:
         base = old[0].base_offset
         place = log.segments.floor(base)
         there = [log.segments.at(n) for n in range(place, min(place + len(old), len(log.segments) - 1))]
-        if self._swap is not None or len(there) != len(old) or any(a is not b for a, b in zip(there, old, strict=True)):
-            discard_cleaned(log.path, base)
-            return False
         try:
+            if self.under_way or len(there) != len(old) or any(a is not b for a, b in zip(there, old, strict=True)):
+                discard_cleaned(log.path, base)
+                return False
             for segment in old:
                 # Reads go on from the descriptors when the names are gone.
                 segment.open()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -141,4 +144,23 @@ def test_log_knows_that_values_below_a_cut_went_for_ones_beyond_it(path: str, to
     assert not log.lacks_values_below(log.segment_base_offsets[-1])
     log.truncate_fully_and_start_at(0)
     assert not log.lacks_values_below(0)
+    kill(store)
+
+
+def test_cleaned_segment_that_cannot_be_removed_ends_its_cleaning(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, log, cleaner, runner = _held(path)
+    log.maybe_raise_log_start(50)
+    assert log.delete_old_segments(0, 60) > 0
+
+    def broken(name: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("broker.log.files.names.remove_if_there", broken)
+        for _ in range(100):
+            # The loop outlives what a callback raises.
+            with contextlib.suppress(OSError):
+                runner.tell(1)
+    assert cleaner._running == {}, "another dir's logs would wait for it"
+    assert store.offline_dirs == [os.path.dirname(log.path)]
     kill(store)
