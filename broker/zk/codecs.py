@@ -73,25 +73,40 @@ def _bracketed(host: str) -> str:
 
 
 def decode_broker(broker_id: BrokerId, data: bytes, epoch: int) -> Broker:
-    """Any version 1-5. epoch: the znode's czxid."""
+    """Any version 1-5. epoch: the znode's czxid. What cannot go into requests to the other brokers is malformed too."""
     what = f"/brokers/ids/{broker_id}"
     fields = decode_json(data, what)
+    rack, own = fields.get("rack"), fields.get(_OWN)
+    reports = isinstance(own, dict) and own.get("reports") == 1
+    try:
+        return Broker(int32(broker_id), epoch, _endpoints(fields), None if rack is None else _text(rack), reports)
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:
+        raise MalformedZnode(f"{what}: {error}: {data[:120]!r}") from None
+
+
+def _endpoints(fields: Mapping[str, Any]) -> tuple[BrokerEndpoint, ...]:
+    """At least one. Raises AttributeError, OverflowError, TypeError, ValueError."""
     protocols = fields.get("listener_security_protocol_map") or {}
     endpoints: list[BrokerEndpoint] = []
     for text in fields.get("endpoints") or []:
-        listener, separator, address = str(text).partition("://")
+        listener, separator, address = _text(text).partition("://")
         host, colon, port = address.rpartition(":")
-        if not separator or not colon or not port.isdigit():
-            raise MalformedZnode(f"{what}: endpoint {text!r} must look like PLAINTEXT://host:9092")
-        endpoints.append(BrokerEndpoint(listener, host.strip("[]"), int(port), str(protocols.get(listener, listener))))
+        if not separator or not colon or not port.isdecimal():
+            raise ValueError(f"endpoint {text!r} must look like PLAINTEXT://host:9092")
+        protocol = _text(protocols.get(listener, listener))
+        endpoints.append(BrokerEndpoint(listener, host.strip("[]"), int32(int(port)), protocol))
     if not endpoints:
         if "host" not in fields or "port" not in fields:
-            raise MalformedZnode(f"{what}: has neither endpoints nor host and port: {data[:120]!r}")
-        endpoints.append(BrokerEndpoint("PLAINTEXT", str(fields["host"]), int(fields["port"]), "PLAINTEXT"))
-    rack = fields.get("rack")
-    own = fields.get(_OWN)
-    reports = isinstance(own, dict) and own.get("reports") == 1
-    return Broker(broker_id, epoch, tuple(endpoints), None if rack is None else str(rack), reports)
+            raise ValueError("has neither endpoints nor host and port")
+        endpoints.append(BrokerEndpoint("PLAINTEXT", _text(fields["host"]), int32(int(fields["port"])), "PLAINTEXT"))
+    return tuple(endpoints)
+
+
+def _text(value: object) -> str:
+    """Raises ValueError where it is no text that goes into a request."""
+    text = str(value)
+    text.encode()
+    return text
 
 
 def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
@@ -109,7 +124,7 @@ def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
 def decode_controller(data: bytes) -> BrokerId:
     """The controller's broker id; the oldest layout is the bare number."""
     text = data.decode("utf-8", "replace").strip()
-    if text.lstrip("-").isdigit():
+    if text.lstrip("-").isdecimal():
         return int(text)
     value = decode_json(data, "/controller").get("brokerid")
     if not isinstance(value, int):
@@ -133,7 +148,7 @@ def encode_controller_epoch(epoch: int) -> bytes:
 def decode_controller_epoch(data: bytes) -> int:
     """Raises MalformedZnode."""
     text = data.decode("utf-8", "replace").strip()
-    if not text.isdigit():
+    if not text.isdecimal():
         raise MalformedZnode(f"/controller_epoch: must be a number, found {data[:40]!r}")
     return int(text)
 
@@ -217,5 +232,5 @@ def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
     fields = decode_json(data, "/latest_producer_id_block")
     try:
         return ProducerIdBlock(int(fields["broker"]), int(fields["block_start"]), int(fields["block_end"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise MalformedZnode(f"/latest_producer_id_block: {error!r} in {data[:120]!r}") from None

@@ -160,7 +160,7 @@ class ZkControllerStore(ZkPartitionStates):
     def brokers(self, watch: Watch | None) -> dict[BrokerId, Broker]:
         """Registrations; a malformed one is logged and left out."""
         names = self._client.children(paths.BROKER_IDS, watch) or []
-        nodes = self._client.get_many([f"{paths.BROKER_IDS}/{name}" for name in names if name.isdigit()])
+        nodes = self._client.get_many([f"{paths.BROKER_IDS}/{name}" for name in names if name.isdecimal()])
         found = {}
         for path, node in nodes.items():
             if node is not None:
@@ -255,7 +255,7 @@ class ZkControllerStore(ZkPartitionStates):
         doomed = [
             path
             for partition in partitions
-            if partition.isdigit()
+            if partition.isdecimal()
             for path in (
                 paths.partition_state(TopicPartition(topic, int(partition))),
                 paths.topic_partition(TopicPartition(topic, int(partition))),

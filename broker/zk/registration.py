@@ -59,7 +59,7 @@ def prepare(client: ZkClient) -> None:
 
 def registered_hosts(client: ZkClient) -> set[str]:
     """Names or addresses under which the registered brokers are reached. Raises StoreUnavailable."""
-    names = [name for name in client.children(paths.BROKER_IDS) or [] if name.isdigit()]
+    names = [name for name in client.children(paths.BROKER_IDS) or [] if name.isdecimal()]
     nodes = client.get_many([paths.broker_id(int(name)) for name in names])
     hosts: set[str] = set()
     for name in names:

@@ -39,10 +39,32 @@ def test_broker_round_trip(rack: str | None, host: str) -> None:
     assert codecs.decode_broker(1, codecs.encode_broker(broker, 5), 9) == broker
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"version":5}', b'{"endpoints":["nonsense"]}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"version":5}',
+        b'{"endpoints":["nonsense"]}',
+        b'{"endpoints":9092}',
+        b'{"endpoints":["PLAINTEXT://h:9092"],"listener_security_protocol_map":["PLAINTEXT"]}',
+        '{"endpoints":["PLAINTEXT://h:²"]}'.encode(),
+        b'{"endpoints":["PLAINTEXT://h:99999999999"]}',
+        b'{"endpoints":["PLAINTEXT://\\ud800:9092"]}',
+        b'{"endpoints":["PLAINTEXT://h:9092"],"rack":"\\ud800"}',
+        b'{"host":"h","port":null}',
+        b'{"host":"h","port":Infinity}',
+    ],
+)
 def test_malformed_broker_names_znode(data: bytes) -> None:
     with pytest.raises(codecs.MalformedZnode, match="/brokers/ids/4"):
         codecs.decode_broker(4, data, 1)
+
+
+def test_broker_whose_id_goes_into_no_request_is_malformed() -> None:
+    with pytest.raises(codecs.MalformedZnode, match="/brokers/ids/99999999999"):
+        codecs.decode_broker(99999999999, b'{"endpoints":["PLAINTEXT://h:9092"]}', 1)
 
 
 def test_topic_rewrite_keeps_unknown_fields_and_reassignment() -> None:
