@@ -141,6 +141,11 @@ class TopicConfigCache:
                 _log.warning("topic settings cannot be read yet: %s", unavailable)
                 self._loop.call_soon_threadsafe(retry)
                 return
+            except Exception:
+                # A LeaderAndIsr waits for it, and each repeat of that joins this read.
+                _log.exception("topic settings cannot be read yet")
+                self._loop.call_soon_threadsafe(retry)
+                return
             self._loop.call_soon_threadsafe(lambda: self._loaded(topics, found, then))
 
         def retry() -> None:
