@@ -56,11 +56,18 @@ class LogFailureNotice:
             self._store.report_log_failure()
         except StoreUnavailable as unavailable:
             _log.warning("the controller does not know of failed files yet: %s", unavailable)
-            wait_ms = self._backoff.next_ms()
-            self._loop.call_soon_threadsafe(lambda: self._done(wait_ms, repeat=True))
+            self._repeat()
+        except Exception:
+            # Until this notice is written no other one is.
+            _log.exception("the controller does not know of failed files yet")
+            self._repeat()
         else:
             self._backoff.reset()
             self._loop.call_soon_threadsafe(lambda: self._done(0.0, repeat=False))
+
+    def _repeat(self) -> None:
+        wait_ms = self._backoff.next_ms()
+        self._loop.call_soon_threadsafe(lambda: self._done(wait_ms, repeat=True))
 
     def _done(self, pause_ms: float, repeat: bool) -> None:
         self._under_way = False

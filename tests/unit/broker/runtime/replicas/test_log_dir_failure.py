@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import pytest
+
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.runtime.replicas.log_dir_failure import LogFailureNotice
 from tests.support.fake_loop import FakeLoop
@@ -11,11 +15,11 @@ from tests.support.step_worker import StepWorker, step
 class FailureStore:
     def __init__(self) -> None:
         self.reports = 0
-        self.down = False
+        self.fails: Exception | None = None
 
     def report_log_failure(self) -> None:
-        if self.down:
-            raise StoreUnavailable("away")
+        if self.fails is not None:
+            raise self.fails
         self.reports += 1
 
 
@@ -33,14 +37,17 @@ def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> N
     assert store.reports == 2
 
 
-def test_log_failure_is_reported_once_zookeeper_is_back() -> None:
+@pytest.mark.parametrize("failure", [StoreUnavailable("away"), RuntimeError("nobody foresaw this")])
+def test_log_failure_is_reported_once_zookeeper_is_back(failure: Exception) -> None:
     loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
-    store.down = True
+    store.fails = failure
     LogFailureNotice(store, worker, loop).report()
     for _ in range(3):
-        step(loop, worker)
+        # The worker outlives what a task raises.
+        with contextlib.suppress(RuntimeError):
+            step(loop, worker)
         loop.run_due(loop.now + 1000)
-    store.down = False
+    store.fails = None
     step(loop, worker)
     loop.run_due(loop.now + 1000)
     step(loop, worker)
