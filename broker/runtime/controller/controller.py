@@ -10,6 +10,7 @@ Source: kafka.controller.KafkaController.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeVar
@@ -89,6 +90,8 @@ class Controller:
         self._registered = False
         self._reload_backoff = retries()
         self._reload_due = False
+        self._for_load: deque[Callable[[ControllerTerm], None]] = deque()
+        """What waits for the load that is due."""
         self._rebalance_timer: TimerHandle | None = None
         self._unclean_default = settings.unclean_leader_election
         self._min_isr_default = settings.min_insync_replicas
@@ -138,9 +141,7 @@ class Controller:
 
         def event() -> None:
             self._unclean_default, self._min_isr_default = unclean, min_isr
-            self._when_loaded(
-                "defaults", lambda term: term.defaults_changed(self._unclean_default, self._min_isr_default)
-            )
+            self._when_loaded(lambda term: term.defaults_changed(self._unclean_default, self._min_isr_default))
 
         self._events.put("defaults", event)
 
@@ -158,13 +159,13 @@ class Controller:
 
     def act_on_suspicion(self, suspect: Suspect) -> None:
         """Elect away from a broker whose process is gone, or take its controllership over."""
-        name = f"suspicion-{suspect.broker}"
-        self._events.put(name, lambda: self._act_on_suspicion(name, suspect))
+        self._events.put(f"suspicion-{suspect.broker}", lambda: self._act_on_suspicion(suspect))
 
     def reachable(self, broker: BrokerId) -> None:
         """A broker that may be suspected answers."""
-        name = f"reachable-{broker}"
-        self._events.put(name, lambda: self._when_loaded(name, lambda term: term.suspicions.reachable(broker)))
+        self._events.put(
+            f"reachable-{broker}", lambda: self._when_loaded(lambda term: term.suspicions.reachable(broker))
+        )
 
     def alter_partition(
         self,
@@ -262,12 +263,19 @@ class Controller:
         if self._term is not None and self._term.loaded:
             do(self._term)
 
-    def _when_loaded(self, name: str, do: Callable[[ControllerTerm], None]) -> None:
-        """For what no load finds out: where an event failed it waits for the load."""
-        if self._term is not None and not self._term.loaded:
-            self._events.put_later(name, lambda: self._when_loaded(name, do))
+    def _when_loaded(self, do: Callable[[ControllerTerm], None]) -> None:
+        """For what no load finds out: where an event failed it waits for the load that is due, and what comes behind it
+        too: the withdrawal of a suspicion must not overtake the suspicion.
+        """
+        if self._term is not None and (self._for_load or not self._term.loaded):
+            self._for_load.append(do)
         else:
             self._in_term(do)
+
+    def _do_what_waited(self) -> None:
+        """The load is done. What fails is dropped as any event; what is behind it waits for the next load."""
+        while self._for_load:
+            self._in_term(self._for_load.popleft())
 
     def _finish_deletions(self, term: ControllerTerm) -> None:
         for topic, topic_id in term.finish_deletions().items():
@@ -293,6 +301,7 @@ class Controller:
         if self._term is not None:
             self._term.load()
         self._reload_backoff.reset()
+        self._do_what_waited()
 
     def _controller_changed(self) -> None:
         """Look who is controller; stand for election while nobody is."""
@@ -318,9 +327,9 @@ class Controller:
         found = self._store.controller_to_suspect(broker)
         return None if found is None else Suspect(broker, *found)
 
-    def _act_on_suspicion(self, name: str, suspect: Suspect) -> None:
+    def _act_on_suspicion(self, suspect: Suspect) -> None:
         if suspect.controller_version is None:
-            self._when_loaded(name, lambda term: term.suspicions.suspect(suspect.broker, suspect.broker_epoch))
+            self._when_loaded(lambda term: term.suspicions.suspect(suspect.broker, suspect.broker_epoch))
         elif self._term is None and self._registered:
             term = self._store.take_over(
                 self._settings.broker_id, suspect.broker, suspect.broker_epoch, suspect.controller_version
@@ -377,6 +386,7 @@ class Controller:
         epoch = self._term.term.epoch
         _log.info("this broker is not controller any more, epoch %d", epoch)
         self._term = None
+        self._for_load.clear()
         if self._rebalance_timer is not None:
             self._rebalance_timer.cancel()
         self._outbox.emit("controller", ce=epoch, what="resigned")

@@ -24,7 +24,6 @@ Event = Callable[[], None]
 
 _log = logging.getLogger("broker.controller")
 
-RETRY_S: Final = 0.2
 _FLUSH_EVENTS_MAX: Final = 50
 _WAIT_S_MAX: Final = 3600.0  # what a queue waits for has to fit in the system's time
 
@@ -81,7 +80,7 @@ class ControllerEventManager:
             self._queued.add(name)
         self.put(name, event)
 
-    def put_later(self, name: str, event: Event, delay_s: float = RETRY_S) -> TimerHandle:
+    def put_later(self, name: str, event: Event, delay_s: float) -> TimerHandle:
         """As `put_once`, in delay_s. Controller's thread."""
         return self._delayed.add(_now_ms() + delay_s * 1000, partial(self.put_once, name, event))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,6 +22,7 @@ from broker.runtime.controller.channel_manager import PeerFactory
 from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.request_batch import Outgoing
 from broker.runtime.controller.settings import ControllerSettings
+from broker.runtime.lifecycle.failure_detector import Suspect
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -55,6 +57,9 @@ class LosingStore(MemoryStore):
             if lands is None:
                 return written
         raise StoreUnavailable("no answer")
+
+    def spend_suspicion(self, term: Term, broker: int, broker_epoch: int) -> bool:
+        return True
 
 
 class World:
@@ -103,6 +108,12 @@ class World:
     def reload(self) -> None:
         self.controller._events.put("reload", self.controller._reload)
         self.handle()
+
+    def wait(self) -> None:
+        """What was put off has come due."""
+        while (due := self.controller._events._delayed.pop_due(math.inf)) is not None:
+            due()
+            self.handle()
 
     def brokers_changed(self) -> None:
         self.store.fire("brokers")
@@ -156,3 +167,23 @@ def test_leader_that_came_back_is_not_sent_the_epoch_that_it_led_before_its_end_
     assert (world.stored.leader, world.stored.isr) == (1, (1, 3))
     assert (again, 1, 6) in world.told
     assert (again, 2, 5) not in world.told
+
+
+@pytest.mark.guarantee("C10")
+@pytest.mark.parametrize("reached", ["before the load", "after the load"])
+def test_suspicion_that_waits_for_a_load_is_not_acted_on_after_its_withdrawal(reached: str) -> None:
+    world = World(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.store.lands = False
+    assert world.alter_partition((1, 2)) == ErrorCode.REQUEST_TIMED_OUT
+    world.controller.act_on_suspicion(Suspect(2, world.data.brokers[2].epoch))
+    world.handle()
+    if reached == "before the load":
+        world.controller.reachable(2)
+    world.reload()
+    if reached == "after the load":
+        world.controller.reachable(2)
+        world.handle()
+    world.wait()
+    term = world.controller._term
+    assert term is not None
+    assert term.state.suspected == set(), "it could lead no more as long as it is registered"
