@@ -378,8 +378,9 @@ class ControlPlane:
     def _check_suspect(self) -> None:
         if self._closed:
             return
-        self._on_suspect(self.registration.suspect())
+        # First: whatever comes of this look, nobody but the next one lets the broker serve again.
         self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)
+        self._on_suspect(self.registration.suspect())
 
 
 def _rebalance(settings: Settings) -> RebalanceSettings | None:
