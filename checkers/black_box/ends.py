@@ -10,7 +10,8 @@ leader commits nothing without the replicas that were in sync with it. So the lo
 watermark is; a leader refuses offsets beyond its log's end, not beyond a watermark that lags (KAFKA-725). And it
 returns an end only once its watermark has reached the start of its epoch (KIP-207). Under read_committed the end is the
 last stable offset: it is held against what was shown to be decided, last stable offsets and what read_committed passed
-over. For that never falls either: a transaction counts as ended once its marker is below the watermark. An end that was
+over. For that never falls either: a transaction counts as ended once its marker is below the watermark. An
+acknowledgement with acks=all shows the end behind its records, in an epoch that is known (`ends_told`). An end that was
 shown in an epoch above e proves nothing about e: a deposed leader may be behind, and return its lower end.
 
 A broker compares the epoch of the request (current_leader_epoch) with its own before anything else, so an error other
@@ -31,6 +32,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
+from checkers.black_box.ends_told import acknowledged_ends
 from checkers.black_box.facts import Facts, known_epoch
 from checkers.evidence.unclean_elections import epoch_interval
 from checkers.history.responses import (
@@ -109,6 +111,7 @@ def _requests(facts: Facts) -> DataFrame:
             "p",
             "op",
             "f",
+            "node",
             "epoch",
             "invoke_ns",
             "complete_ns",
@@ -143,16 +146,18 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
             F.struct(F.lit(STABLE).alias("level"), F.col("stable_end").alias("end")),
         )
     )
+    told = requests.select("*", ends.alias("one")).select("p", "op", "epoch", "complete_ns", "one.level", "one.end")
+    acked = acknowledged_ends(facts.history, requests).withColumn("level", F.lit(ALL))
     shown = (
-        requests.select("*", ends.alias("one"))
-        .where(F.col("one.end").isNotNull())
+        told.unionByName(acked)
+        .where(F.col("end").isNotNull())
         .select(
             "p",
-            "one.level",
+            "level",
             F.col("epoch").alias("shown_in"),
             F.col("complete_ns").alias("at_ns"),
             F.lit(1).alias("turn"),
-            F.struct(F.col("one.end").alias("shown_end"), "op", "complete_ns").alias("shown"),
+            F.struct(F.col("end").alias("shown_end"), "op", "complete_ns").alias("shown"),
         )
     )
     # Each is compared with every epoch up to its own: there are few.

@@ -51,6 +51,30 @@ def told_by_leader(history: History) -> DataFrame:
     )
 
 
+def acknowledged_ends(history: History, answers: DataFrame) -> DataFrame:
+    """(p, epoch, op, complete_ns, end): of sends that were acknowledged with acks=all, in a known leader epoch: `end`
+    is behind their last record.
+
+    A leader gives that acknowledgement once its watermark has passed them, so it tells an end. It was in the epoch in
+    which that node is heard before the send and after the acknowledgement: its epochs never fall, and before the first
+    there is none. answers: its responses (p, node, epoch, invoke_ns, complete_ns).
+    """
+    heard = (
+        answers.groupBy("p", "node", "epoch")
+        .agg(F.min("complete_ns").alias("from_ns"), F.max("invoke_ns").alias("to_ns"))
+        .withColumn("from_ns", F.when(F.col("epoch") > 0, F.col("from_ns")).otherwise(F.lit(-1)))
+    )
+    acked = history.ops.where(
+        (F.col("f") == "send") & (F.col("outcome") == "ok") & (F.col("acks") == -1) & F.col("base_offset").isNotNull()
+    )
+    around = (F.col("from_ns") < F.col("invoke_ns")) & (F.col("to_ns") > F.col("complete_ns"))
+    return (
+        acked.join(F.broadcast(heard), on=["p", "node"], how="inner")
+        .where(around)
+        .select("p", "epoch", "op", "complete_ns", (F.col("base_offset") + F.col("n_values")).alias("end"))
+    )
+
+
 def shown_committed() -> Column:
     """Of a row of `by_value` with `told` of the node that acknowledged it: whether that node told an end above it in
     the very leader epoch in which it took it.

@@ -39,8 +39,8 @@ def told_bad(s: Story) -> None:
     s.poll(4, [], hw=5, process=22, consumer="c2", invoked=66, completed=70)
 
 
-def _refused(s: Story, at: int, epoch: int, **when: Any) -> None:
-    s.poll(at, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=epoch, process=30, consumer="c9", **when)
+def _refused(s: Story, at: int, epoch: int, **how: Any) -> None:
+    s.poll(at, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=epoch, process=30, consumer="c9", **how)
 
 
 def _refused_wrongly(s: Story, at: int, epoch: int) -> None:
@@ -51,12 +51,12 @@ def _refused_wrongly(s: Story, at: int, epoch: int) -> None:
 
 def refused_ok(s: Story) -> None:
     """By a leader that had been deposed; beyond all that was shown; asked before that was; and with no epoch."""
-    log = sent(s)
-    s.poll(0, log, epoch=1, process=20, invoked=50, completed=60)
-    s.poll(0, log, epoch=1, process=21, consumer="c1")
+    log = sent(s, node="n2")
+    s.poll(0, log, epoch=1, process=20, node="n2", invoked=50, completed=60)
+    s.poll(0, log, epoch=1, process=21, node="n2", consumer="c1")
     _refused(s, 4, 0)
-    _refused(s, 5, 1)
-    _refused(s, 4, 1, invoked=60, completed=62)
+    _refused(s, 5, 1, node="n2")
+    _refused(s, 4, 1, node="n2", invoked=60, completed=62)
     _refused(s, 4, -1)
 
 
@@ -111,12 +111,12 @@ def refused_below_a_higher_epoch(s: Story) -> None:
 
 def end_ok(s: Story) -> None:
     """Told lower by a leader that had been deposed, and to who asked before the higher one was shown."""
-    log = sent(s)
-    s.poll(0, log, epoch=1, process=20, invoked=50, completed=60)
+    log = sent(s, node="n2")
+    s.poll(0, log, epoch=1, process=20, node="n2", invoked=50, completed=60)
     s.list_offsets(3, epoch=0, process=21)
-    s.list_offsets(3, epoch=1, process=22, isolation=1, invoked=60, completed=62)
-    s.list_offsets(4, epoch=1, process=23)
-    s.list_offsets(0, epoch=1, process=24, timestamp=-2)
+    s.list_offsets(3, epoch=1, process=22, node="n2", isolation=1, invoked=60, completed=62)
+    s.list_offsets(4, epoch=1, process=23, node="n2")
+    s.list_offsets(0, epoch=1, process=24, node="n2", timestamp=-2)
 
 
 def end_bad(s: Story) -> None:
@@ -137,6 +137,43 @@ def end_below_an_end(s: Story) -> None:
     s.poll(0, log[:2], epoch=0, process=20)
     s.list_offsets(4, epoch=0, process=21)
     s.list_offsets(0, epoch=3, process=22)
+
+
+def _acknowledged(s: Story, **fields: Any) -> None:
+    """Two records, one of them read since; that leader was heard in epoch 3 before them."""
+    s.list_offsets(0, epoch=3, process=20)
+    sent(s, 2, **fields)
+    s.poll(0, [(0, 1)], epoch=3, process=20)
+
+
+def end_below_an_acknowledged(s: Story) -> None:
+    """All in sync had it, and that leader's watermark had passed it."""
+    _acknowledged(s)
+    s.list_offsets(1, epoch=3, process=21)
+
+
+def end_not_acknowledged_by_all(s: Story) -> None:
+    """By the leader alone; by one that may have been in a lower epoch yet; and asked for before it was acknowledged."""
+    _acknowledged(s, acks=1)
+    s.list_offsets(1, epoch=3, process=21)
+    s.send(3, 2, node="n2", process=9)
+    s.list_offsets(1, epoch=3, node="n2", process=21)
+    now = s.now
+    s.send(4, 3, process=9, invoked=now + 1, completed=now + 3)
+    s.list_offsets(2, epoch=3, process=22, invoked=now + 2, completed=now + 4)
+    s.list_offsets(4, epoch=3, process=22)
+
+
+def refused_though_acknowledged(s: Story) -> None:
+    _acknowledged(s)
+    _refused_wrongly(s, 2, 3)
+
+
+def refused_by_the_next(s: Story) -> None:
+    """Whoever leads later has it."""
+    _acknowledged(s)
+    _refused(s, 2, 4, node="n2")
+    s.list_offsets(0, epoch=4, node="n2", process=31, timestamp=-2)
 
 
 def above_unknown(s: Story) -> None:

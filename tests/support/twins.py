@@ -199,12 +199,42 @@ def _shown_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
     return [(op, epoch, end) for op, epoch, end in shown if epoch >= 0]
 
 
+def _acknowledged_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
+    """(send with acks=all, leader epoch, end that its acknowledgement shows): of a node that is heard in that epoch
+    before and after it.
+    """
+    refused = [op for op in ops if op.f == "poll" and op.response.get("error") == "OFFSET_OUT_OF_RANGE"]
+    answered = [
+        *(op for op in _polls(ops) if op.request["reader"] == "wire"),
+        *(op for op in ops if op.f == "list_offsets" and op.outcome == "ok"),
+    ]
+    heard = [
+        (op, op.response.get("leader_epoch_answered", op.request["leader_epoch"]), op.request["node"])
+        for op in answered + refused
+    ]
+    acked = [
+        op for op in ops if op.f == "send" and op.request["acks"] == -1 and op.response.get("base_offset", -1) >= 0
+    ]
+    return [
+        (send, epoch, send.response["base_offset"] + len(send.request["values"]))
+        for send in acked
+        for epoch in {epoch for _, epoch, _ in heard if epoch >= 0}
+        if any(e == epoch and node == send.request["node"] and op.invoked > (send.done or 0) for op, e, node in heard)
+        and (
+            epoch == 0
+            or any(
+                e == epoch and node == send.request["node"] and (op.done or 0) < send.invoked for op, e, node in heard
+            )
+        )
+    ]
+
+
 def refused_read(ops: list[Op]) -> set[Any]:
     refused = [op for op in ops if op.f == "poll" and op.response.get("error") == "OFFSET_OUT_OF_RANGE"]
     return {
         b.index
         for b in refused
-        for a, epoch, end in _shown_ends(ops)
+        for a, epoch, end in _shown_ends(ops) + _acknowledged_ends(ops)
         if epoch <= b.request["leader_epoch"] and (a.done or 0) < b.invoked and end >= b.request["position"]
     }
 
@@ -215,7 +245,7 @@ def nonmonotonic_end(ops: list[Op]) -> set[Any]:
         b.index
         for b, in_epoch, told in shown
         if b.f == "list_offsets" and b.request["timestamp"] == -1
-        for a, epoch, end in shown
+        for a, epoch, end in shown + _acknowledged_ends(ops)
         if epoch <= in_epoch and (a.done or 0) < b.invoked and end > told
     }
 
