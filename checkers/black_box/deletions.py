@@ -24,7 +24,8 @@ answered excuses no other broker: that is what the answer promised. Where a brok
 before it has fetched, what was deleted is there again: that is allowed, and counted. The real client does not say whom
 it asked: for its reads a deletion is settled where it is for every broker. A broker is held to nothing that it knew
 before files of it were changed. Losses below an offset that a deletion named that did not certainly fail are allowed
-(checkers/allowances/expiry.py).
+(checkers/allowances/expiry.py). Where an unclean election came, a read is held against the last of what it denies: a
+higher deletion, or log start, may be one that the election took back.
 
 Source: Partition.lowWatermarkIfLeader, DelayedDeleteRecords, ReplicaFetcherThread.processPartitionData; KIP-107.
 """
@@ -41,6 +42,7 @@ from checkers.black_box.facts import Facts, known_epoch
 from checkers.evidence.interrupted import ANYBODY, changes, joined, settled, takes_away
 from checkers.history.faults import Interruption
 from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch, response_log_start
+from checkers.spark.latest import last_of
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -51,13 +53,14 @@ def deletion_checks(facts: Facts) -> Family:
     spans = joined(facts.interruptions)
     reads = _reads(facts)
     deletions = _deletions(facts, reads, spans)
-    after = _after(deletions.where(F.col("outcome") == "ok"), reads, spans)
+    acked = deletions.where(F.col("outcome") == "ok")
+    after = _after(acked, reads, spans)
     own = facts.history.deletions.where(F.col("outcome") == "ok")
     return Family(
         union(
             [
-                _shown(after),
-                _forgot(reads, spans, facts.start_written_ns),
+                _shown(_by_last_deletion(after, acked) if facts.unclean else after),
+                _forgot(reads, spans, facts),
                 _back(reads),
                 _answers(own, furthest_shown(facts.history.requests)),
             ]
@@ -139,8 +142,19 @@ def _after(acked: DataFrame, reads: DataFrame, spans: Sequence[Interruption]) ->
         )
         .withColumn("any", F.max("deletion").over(ordered.partitionBy("p", "node")))
         .where(F.col("read").isNotNull() & F.col("any").isNotNull())
-        .select("p", "read", "settled", "any")
+        .select("p", "node", "files", "read", "settled", "any")
     )
+
+
+def _by_last_deletion(after: DataFrame, acked: DataFrame) -> DataFrame:
+    """after, with `settled` the last that a read denies, where it denies one."""
+    broken = F.coalesce(F.col("read.low") < F.col("settled.upto"), F.lit(False))
+    done = acked.where("settled").select("p", F.col("by").alias("node"), "files", "upto", "op", "complete_ns")
+    denied = (F.col("told.upto") > F.col("row.read.low")) & (F.col("told.complete_ns") < F.col("row.read.invoke_ns"))
+    fact = F.struct("complete_ns", "upto", "op")
+    last = last_of(["p", "node", "files"], done, after.where(broken).drop("settled"), fact, denied, "last")
+    settled = F.struct("last.upto", "last.op", "last.complete_ns")
+    return after.where(~broken).unionByName(last.withColumn("settled", settled).drop("last"))
 
 
 def _shown(after: DataFrame) -> DataFrame:
@@ -189,7 +203,7 @@ def _shown(after: DataFrame) -> DataFrame:
     )
 
 
-def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) -> DataFrame:
+def _forgot(reads: DataFrame, spans: Sequence[Interruption], facts: Facts) -> DataFrame:
     """One row per log start of a broker that it denied later, in whichever leader epoch, though it was not interrupted
     before it had surely written that start down.
     """
@@ -197,7 +211,7 @@ def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) ->
     interrupted = [
         takes_away(span, F.col("node"))
         & (F.col("invoke_ns") <= span.until_ns)
-        & (F.col("complete_ns") + written_ns >= span.from_ns)
+        & (F.col("complete_ns") + facts.start_written_ns >= span.from_ns)
         for span in spans
     ]
     told = named.where(F.col("log_start").isNotNull() & ~reduce(Column.__or__, interrupted, F.lit(False)))
@@ -217,8 +231,9 @@ def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) ->
     )
     # In one epoch that is `back`.
     same_epoch = F.coalesce(F.col("later.epoch") == F.col("highest.epoch"), F.lit(False))
+    denied = _fallen(high, asked, "p", "node", "files")
     fallen = (
-        _fallen(high, asked, "p", "node", "files")
+        (_by_last_start(denied, high) if facts.unclean else denied)
         .where(~same_epoch)
         .groupBy("p", "node", "highest")
         .agg(F.min("later").alias("later"))
@@ -247,6 +262,17 @@ def _forgot(reads: DataFrame, spans: Sequence[Interruption], written_ns: int) ->
             )
         ],
     )
+
+
+def _by_last_start(fallen: DataFrame, high: DataFrame) -> DataFrame:
+    """fallen, with `highest` the last log start of another epoch that it denies. Rows without one are dropped."""
+    other = ~F.coalesce(F.col("told.epoch") == F.col("row.later.epoch"), F.lit(False))
+    above = (F.col("told.log_start") > F.col("row.later.low")) & (
+        F.col("told.complete_ns") < F.col("row.later.invoke_ns")
+    )
+    fact = F.struct("told.complete_ns", "told.log_start", "told.op", "told.epoch")
+    keys = ["p", "node", "files"]
+    return last_of(keys, high, fallen.select(*keys, "later"), fact, other & above, "highest")
 
 
 def _fallen(high: DataFrame, asked: DataFrame, *within: str) -> DataFrame:

@@ -3,7 +3,8 @@
 Invalid is an acknowledged commit of generation g that was begun after some member had synced in a generation above g:
 that generation was in the coordinator's log by then, and who appends to that log later has read it. Likewise one by a
 static member's id after the instance had synced under an id that it got later (KIP-345). A join alone proves nothing: a
-coordinator that fails over before the generation is stored goes on from the one before.
+coordinator that fails over before the generation is stored goes on from the one before. Of several such generations the
+one that was synced in last counts: an unclean election of the offsets topic may have taken a higher one back before.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.groups.facts import GroupFacts
-from checkers.spark.latest import latest
-from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
+from checkers.spark.latest import last_of, latest
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 FENCED = "fenced-commit"
 
@@ -25,13 +26,16 @@ def fence_checks(facts: GroupFacts) -> Family:
     old = F.coalesce(F.col("newest.generation") > F.col("generation"), F.lit(False))
     fenced = F.coalesce(F.col("replaced.at_ns") < F.col("invoke_ns"), F.lit(False))
     acked = F.col("outcome") == "ok"
+    denied = (F.col("told.generation") > F.col("row.generation")) & (F.col("told.complete_ns") < F.col("row.invoke_ns"))
+    fact = F.struct("invoke_ns", "op", "generation", "complete_ns")
+    of_old = last_of(["group"], facts.syncs, judged.where(acked & old).drop("newest"), fact, denied, "newest")
     common = {"g": F.col("group"), "m": F.col("member"), "p": F.col("p"), "v": F.col("committed")}
-    found = apply_rules(
-        judged,
+    by_old = apply_rules(
+        of_old,
         [
             Rule(
                 FENCED,
-                acked & old,
+                F.lit(True),
                 text(
                     "group {g}: {m} committed {v} for {p} in generation {n}, though generation {s} had begun",
                     **common,
@@ -42,7 +46,12 @@ def fence_checks(facts: GroupFacts) -> Family:
                 ops=[F.col("newest.op"), F.col("op")],
                 from_ns=F.col("newest.invoke_ns"),
                 to_ns=F.col("complete_ns"),
-            ),
+            )
+        ],
+    )
+    by_instance = apply_rules(
+        judged,
+        [
             Rule(
                 FENCED,
                 acked & fenced & ~old,
@@ -62,7 +71,7 @@ def fence_checks(facts: GroupFacts) -> Family:
         F.count_if(old | fenced).alias("tried"), F.count_if(fenced).alias("of_instances")
     )
     return Family(
-        found,
+        union([by_old, by_instance]),
         figures(
             per_partition,
             {(FENCED, "commits_too_late"): F.col("tried"), (FENCED, "of_fenced_instances"): F.col("of_instances")},

@@ -2,7 +2,8 @@
 
 A generation in which a member has synced is in the coordinator's log: a join, sync or heartbeat that is answered ok
 later, by a node that must know it (`facts`), is of that generation or a later one. Valid takes a group
-that had several.
+that had several. Of the generations that an answer denies the one that was synced in last counts: an unclean election
+of the offsets topic may have taken a higher one back before.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from pyspark.sql import functions as F
 
 from checkers.groups.facts import GroupFacts, known, with_proof
+from checkers.spark.latest import last_of
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -30,9 +32,18 @@ def generation_checks(facts: GroupFacts) -> Family:
     given = facts.syncs.select("group", "generation", F.explode("partitions").alias("p"))
     # A generation is of a group; a partition of it stands in the row, so that a run's partitions have all rows.
     home = given.groupBy("group").agg(F.min("p").alias("p"))
-    back = judged.where(F.col("generation") < F.col("newest.generation")).join(
-        F.broadcast(home), on="group", how="left"
-    )
+    here = (F.col("told.complete_ns") < F.col("row.invoke_ns")) & (F.col("told.node") == F.col("row.node"))
+    anywhere = F.col("told.complete_ns") < F.col("row.proven_ns")
+    denied = (F.col("told.generation") > F.col("row.generation")) & (here | anywhere)
+    fact = F.struct("invoke_ns", "op", "generation", "complete_ns", "node")
+    back = last_of(
+        ["group"],
+        facts.syncs,
+        judged.where(F.col("generation") < F.col("newest.generation")).drop("newest"),
+        fact,
+        denied,
+        "newest",
+    ).join(F.broadcast(home), on="group", how="left")
     found = apply_rules(
         back,
         [

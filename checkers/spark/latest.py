@@ -23,3 +23,18 @@ def latest(keys: list[str], facts: DataFrame, readers: DataFrame, fact: Column, 
         .where(F.col("_is_fact") == 0)
         .drop("_at", "_is_fact", "_fact")
     )
+
+
+def last_of(keys: list[str], facts: DataFrame, rows: DataFrame, fact: Column, where: Column, name: str) -> DataFrame:
+    """rows with `name`: the greatest `fact` of the facts of their keys for which `where` holds, of a `row` and what was
+    `told`. Rows without one are dropped. For few rows: each is held against every fact of its keys.
+    """
+    told = facts.select(*keys, fact.alias("told"))
+    return (
+        rows.select(*keys, F.struct("*").alias("row"))
+        .join(told, on=keys, how="inner")
+        .where(where)
+        .groupBy("row")
+        .agg(F.max("told").alias(name))
+        .select("row.*", name)
+    )

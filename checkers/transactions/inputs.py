@@ -5,7 +5,8 @@ that its offset is one that no transaction which may have been committed by then
 certainly was aborted, or whose commit had not been asked for); or that it lies below one whose commit had come out ok
 before the request was invoked. Offsets that a transaction under way may still change are refused to these requests
 (require_stable, KIP-447), and in this workload each partition's offsets only rise: who commits them has looked up the
-last ones after it fenced its predecessor.
+last ones after it fenced its predecessor. Of several such commits the last one counts: an unclean election may have
+taken a higher one back before.
 
 Exactly-once. Input grain: one row per value that read_committed showed of a partition of which a group's last committed
 offset is known. Each below that offset is the source of exactly one output that read_committed shows, each at it or
@@ -19,6 +20,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.history.transactions import ABORTED, transactions_table
+from checkers.spark.latest import last_of
 from checkers.spark.tables import one_piece
 from checkers.transactions.names import EXACTLY_ONCE, FINAL, OFFSETS
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -130,7 +132,8 @@ def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
         "p",
         F.col("committed_ns").alias("at_ns"),
         F.lit(1).alias("turn"),
-        F.struct("offset", "txn", F.col("end_op").alias("op"), "committed_ns").alias("commit"),
+        F.struct("offset", "txn", F.col("end_op").alias("op")).alias("commit"),
+        "committed_ns",
     )
     asked = fetched.select(
         "group",
@@ -145,7 +148,11 @@ def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
         .transform(one_piece)
         .withColumn("highest", F.max("commit").over(before))
         .where(F.col("got").isNotNull() & (F.col("got.offset") < F.col("highest.offset")))
+        .select("group", "p", "at_ns", "got")
     )
+    above = (F.col("told.offset") > F.col("row.got.offset")) & (F.col("told.committed_ns") < F.col("row.at_ns"))
+    fact = F.struct("committed_ns", "commit.offset", "commit.txn", "commit.op")
+    behind = last_of(["group", "p"], commits, behind, fact, above, "last")
     return apply_rules(
         behind,
         [
@@ -158,13 +165,13 @@ def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
                     g=F.col("group"),
                     o=F.col("got.offset"),
                     p=F.col("p"),
-                    t=F.col("highest.txn"),
-                    c=F.col("highest.offset"),
+                    t=F.col("last.txn"),
+                    c=F.col("last.offset"),
                 ),
                 name="back",
                 offset=F.col("got.offset"),
-                ops=[F.col("highest.op"), F.col("got.op")],
-                from_ns=F.col("highest.committed_ns"),
+                ops=[F.col("last.op"), F.col("got.op")],
+                from_ns=F.col("last.committed_ns"),
                 to_ns=F.col("got.complete_ns"),
             )
         ],
