@@ -114,6 +114,28 @@ def lost_bad(s: Story) -> None:
     group.fetch(2, phase="drain-n2", node="n2")
 
 
+def _committed_by_a_real_client(s: Story, ms: int) -> None:
+    """2, which took so long, then 4; the drain is told 2."""
+    sent(s)
+    group = Group(s)
+    group.enters("a", 1)
+    group.poll("a", 1, 0, 4)
+    now = s.now
+    group.commit("a", -1, 2, node=None, invoked=now + 1, completed=now + 1 + ms)
+    group.commit("a", -1, 4, node=None)
+    group.fetch(2, phase="drain-n1")
+    group.fetch(2, phase="drain-n2", node="n2")
+
+
+def lost_perhaps_sent_twice(s: Story) -> None:
+    """The client may have sent it once more, and its first request have come after that for 4."""
+    _committed_by_a_real_client(s, 50)
+
+
+def lost_sent_once(s: Story) -> None:
+    _committed_by_a_real_client(s, 49)
+
+
 def lost_unread(s: Story) -> None:
     group = _begun(s)
     group.fetch(4)
@@ -338,6 +360,8 @@ MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("overlapping-owners", "bad-named-alike"): owners_named_alike,
     ("overlapping-owners", "unknown-alone"): owners_alone,
     ("offset-regression", "bad-deposed"): regression_deposed,
+    ("commit-lost", "ok-perhaps-sent-twice"): lost_perhaps_sent_twice,
+    ("commit-lost", "bad-sent-once"): lost_sent_once,
     ("offset-regression", "bad-none"): regression_none,
     ("offset-regression", "bad-invented"): regression_invented,
     ("offset-not-linearizable", "bad-drained"): order_drained,

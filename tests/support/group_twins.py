@@ -68,6 +68,11 @@ def _must_know(ops: list[Op], fact: Op, reader: Op) -> bool:
     )
 
 
+def _perhaps_twice(commit: Op) -> bool:
+    """Of a real client, which may have sent it once more meanwhile."""
+    return _node(commit) is None and (commit.done or 0) - commit.invoked >= 50_000_000
+
+
 def _wrong_fetches(ops: list[Op], *, drained: bool) -> set[Any]:
     found = set()
     commits = _of(ops, "commit_offsets", "ok", "info")
@@ -77,7 +82,7 @@ def _wrong_fetches(ops: list[Op], *, drained: bool) -> set[Any]:
         for p, value in _read(op).items():
             mine = [c for c in commits if _group(c) == _group(op) and p in _written(c)]
             same = [c for c in mine if _written(c)[p] == value and c.invoked < (op.done or 0)]
-            ends = [(c.done or 0) if c.outcome == "ok" else _NEVER for c in same]
+            ends = [(c.done or 0) if c.outcome == "ok" and not _perhaps_twice(c) else _NEVER for c in same]
             if value >= 0 and not same:
                 found.add((op.index, p))
             for c in mine:
