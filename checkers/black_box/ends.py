@@ -32,7 +32,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
-from checkers.black_box.ends_told import acknowledged_ends
+from checkers.black_box.ends_told import acknowledged_ends, thinned
 from checkers.black_box.facts import Facts, known_epoch
 from checkers.evidence.unclean_elections import epoch_interval
 from checkers.history.responses import (
@@ -44,7 +44,7 @@ from checkers.history.responses import (
     shown_end,
     shown_stable_end,
 )
-from checkers.spark.tables import one_piece
+from checkers.spark.tables import in_one_piece, one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
@@ -147,7 +147,10 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
         )
     )
     told = requests.select("*", ends.alias("one")).select("p", "op", "epoch", "complete_ns", "one.level", "one.end")
-    acked = acknowledged_ends(facts.history, requests).withColumn("level", F.lit(ALL))
+    acked = acknowledged_ends(facts.history, requests)
+    if not in_one_piece(acked.sparkSession):
+        acked = thinned(acked, judged)
+    acked = acked.withColumn("level", F.lit(ALL))
     shown = (
         told.unionByName(acked)
         .where(F.col("end").isNotNull())

@@ -75,6 +75,22 @@ def acknowledged_ends(history: History, answers: DataFrame) -> DataFrame:
     )
 
 
+def thinned(acked: DataFrame, requests: DataFrame) -> DataFrame:
+    """`acked` with as little as finds the same for each row of requests (p, at_ns): the furthest end of every epoch in
+    each second, and all of a second in which the partition was asked. A long history has a million times as many
+    acknowledgements as requests that could deny one.
+    """
+    sliced = acked.withColumn("second", _second("complete_ns"))
+    asked = requests.select("p", _second("at_ns").alias("second")).distinct()
+    furthest = sliced.groupBy("p", "epoch", "second").agg(F.max(F.struct("end", "op", "complete_ns")).alias("top"))
+    near = sliced.join(F.broadcast(asked), on=["p", "second"], how="left_semi")
+    return furthest.select("p", "epoch", "top.op", "top.complete_ns", "top.end").unionByName(near.drop("second"))
+
+
+def _second(name: str) -> Column:
+    return F.floor(F.col(name) / 1_000_000_000)
+
+
 def shown_committed() -> Column:
     """Of a row of `by_value` with `told` of the node that acknowledged it: whether that node told an end above it in
     the very leader epoch in which it took it.
