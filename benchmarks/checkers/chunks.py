@@ -130,7 +130,7 @@ def _polls(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
     polls: Columns = {
         "op": shape.line(shape.in_block(unit.p, blocks, POLL)),
         "block": blocks.copy(),
-        "hw": (blocks + 1) * BLOCK,
+        "hw": shape.end_at(rounds),
         "leader_epoch": _epochs(shape, rounds),
         "node": _nodes(shape, unit.p, rounds),
         "outcome": _text("ok", len(blocks)),
@@ -193,7 +193,7 @@ def _ends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
         "leader_epoch": epochs,
         "leader_epoch_answered": epochs.copy(),
         "timestamp": np.full(n, -1),
-        "end_offset": (blocks + 1) * BLOCK,
+        "end_offset": shape.end_at(rounds),
         "position": np.full(n, NULL),
         "outcome": _text("ok", n),
         "error": _text(None, n),

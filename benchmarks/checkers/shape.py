@@ -149,6 +149,11 @@ class Shape:
         """The round in which the poll of a block is begun."""
         return (block + 1) * ROUNDS + LAG_ROUNDS
 
+    def end_at(self, round_: N) -> N:
+        """What is committed as a round begins: all before it is sent, and may be acknowledged; of itself nothing is."""
+        end: N = np.minimum(round_, self.rounds) * BATCH
+        return end
+
     @property
     def drains_ns(self) -> int:
         """When the drains begin."""
