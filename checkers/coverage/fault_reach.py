@@ -8,6 +8,7 @@ shrunk before) is left out: where this says that writes can be acknowledged, the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -16,18 +17,18 @@ from checkers.history.run_info import RunInfo
 
 
 def can_acknowledge(
-    fault: Fault,
+    faults: Sequence[Fault],
     *,
     brokers: Sequence[str],
     zookeepers: Sequence[str],
     min_isr: int,
 ) -> bool:
-    """The parameters of a cut hold its grudge, node → nodes whose packets it drops."""
-    down: AbstractSet[str] = frozenset(fault.targets) if fault.stops_process else frozenset()
-    grudge = _grudge(fault.params_json) if fault.cuts_links else {}
+    """While these are in force together. A cut's parameters hold its grudge, node → nodes whose packets it drops."""
+    down = _down(faults)
+    grudges = [_grudge(fault.params_json) for fault in faults if fault.cuts_links]
 
     def linked(one: str, other: str) -> bool:
-        return other not in grudge.get(one, ()) and one not in grudge.get(other, ())
+        return not any(other in grudge.get(one, ()) or one in grudge.get(other, ()) for grudge in grudges)
 
     def in_session(broker: str) -> bool:
         reached = sum(linked(broker, server) for server in zookeepers if server not in down)
@@ -35,6 +36,26 @@ def can_acknowledge(
 
     able = [broker for broker in brokers if broker not in down and in_session(broker)]
     return any(sum(linked(leader, other) for other in able) >= min_isr for leader in able)
+
+
+def _down(faults: Iterable[Fault]) -> AbstractSet[str]:
+    return frozenset(node for fault in faults if fault.stops_process for node in fault.targets)
+
+
+def _throughout(one: Fault, faults: Iterable[Fault]) -> list[Fault]:
+    """The fault, and those that were seen to be in force all the time that it was."""
+
+    def until_ns(fault: Fault, ended_ns: int | None) -> float:
+        return math.inf if fault.stop_ns is None or ended_ns is None else ended_ns
+
+    return [one] + [
+        other
+        for other in faults
+        if other.fault_id != one.fault_id
+        and other.observed
+        and other.start_ns <= one.start_ns
+        and until_ns(other, other.stop_began_ns or other.stop_ns) >= until_ns(one, one.stop_ns)
+    ]
 
 
 def touches(fault: Fault, broker: str | None, zookeepers: AbstractSet[str], controller: str | None) -> bool:
@@ -54,21 +75,21 @@ def touches(fault: Fault, broker: str | None, zookeepers: AbstractSet[str], cont
     return broker in fault.targets or bool(zookeepers & set(fault.targets))
 
 
-def writes_impossible(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
-    """Ids of the faults that left too few brokers to acknowledge anything."""
+def writes_impossible(info: RunInfo, faults: Sequence[Fault]) -> frozenset[int]:
+    """Ids of the faults that, with those around them, left too few brokers to acknowledge anything."""
     brokers, zookeepers = [node.name for node in info.brokers], [node.name for node in info.zookeepers]
     least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
     return frozenset(
         one.fault_id
         for one in faults
-        if not can_acknowledge(one, brokers=brokers, zookeepers=zookeepers, min_isr=least)
+        if not can_acknowledge(_throughout(one, faults), brokers=brokers, zookeepers=zookeepers, min_isr=least)
     )
 
 
-def reads_impossible(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
-    """Ids of the faults that left no broker to answer anything."""
+def reads_impossible(info: RunInfo, faults: Sequence[Fault]) -> frozenset[int]:
+    """Ids of the faults that, with those around them, left no broker to answer anything."""
     brokers = {node.name for node in info.brokers}
-    return frozenset(one.fault_id for one in faults if one.stops_process and brokers <= set(one.targets))
+    return frozenset(one.fault_id for one in faults if one.stops_process and brokers <= _down(_throughout(one, faults)))
 
 
 def _grudge(params_json: str | None) -> Mapping[str, AbstractSet[str]]:
