@@ -267,10 +267,7 @@ class PartitionLog:
     def read_bytes(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> memoryview:
         """As `read`, with the bytes read; leaves no older segment open that was not open. Raises as `read`."""
         with self._environment.open_segments.briefly():
-            chunk = self.read(offset, max_bytes, limit_offset, min_one_batch)
-            if not isinstance(chunk, FileSlice):
-                return memoryview(chunk)
-            return memoryview(self._reads.content(chunk))
+            return self._reads.bytes_of(self.read(offset, max_bytes, limit_offset, min_one_batch))
 
     def end_offset_of(self, chunk: Chunk) -> Offset:
         """Offset after the last batch of a non-empty chunk from `read`; of a file little but headers is read.

@@ -46,8 +46,11 @@ class SegmentReads:
         log = self._log
         log.dir.check()
         with log.environment.open_segments.briefly():
-            chunk = self.read(offset, max_bytes, limit, min_one_batch)
-            return memoryview(self.content(chunk) if isinstance(chunk, FileSlice) else chunk)
+            return self.bytes_of(self.read(offset, max_bytes, limit, min_one_batch))
+
+    def bytes_of(self, chunk: Chunk) -> memoryview:
+        """What `read` returned, with the bytes read."""
+        return memoryview(self.content(chunk) if isinstance(chunk, FileSlice) else chunk)
 
     def content(self, piece: FileSlice) -> bytes:
         """The bytes of a slice that `read` returned; fewer where the file has become shorter."""
