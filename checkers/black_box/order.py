@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.ends_told import told_end
 from checkers.black_box.facts import Facts, known_epoch, may_come_back, seen_in
-from checkers.evidence.unclean_elections import epoch_interval, span
+from checkers.evidence.unclean_elections import epoch_interval, span, with_highest
 from checkers.history.responses import response_epoch
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
@@ -202,15 +202,10 @@ def nonmonotonic_sends(facts: Facts) -> Family:
         F.when(F.col("in_order"), F.col("op")).when(F.col("stands").isNull(), F.lit(-1)).otherwise(F.lit(_LAST_OP))
     )
     order = Window.orderBy("at_ns", of_instant, F.col("stands").isNotNull())
-    highest = F.max("stands").over(order.partitionBy("p", "process"))
-    stepped = begun.unionByName(steps).transform(one_piece).withColumn("previous", highest)
-    if facts.unclean:
-        # What no unclean election parts from it comes first: nothing excuses it.
-        near = order.partitionBy("p", "process", "epoch_interval")
-        stepped = stepped.withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
-        stepped = stepped.withColumn("since", F.when(F.col("epoch").isNotNull(), F.max("stands").over(near)))
-        nearer = F.when(F.col("since.offset") >= F.col("offset"), F.col("since"))
-        stepped = stepped.withColumn("previous", F.coalesce(nearer, F.col("previous")))
+    rows = begun.unionByName(steps).transform(one_piece)
+    stepped = rows.transform(
+        with_highest, facts.unclean, "previous", F.col("stands"), ["p", "process"], order, "epoch", F.col("offset")
+    )
     back = stepped.where(F.col("stands").isNull() & (F.col("previous.offset") >= F.col("offset")))
     lost_epoch, missed_epoch = span(F.col("previous.epoch"), F.col("epoch"))
     found = apply_rules(

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.batches import batch_base, read_once
 from checkers.black_box.facts import Facts, in_log
-from checkers.evidence.unclean_elections import epoch_interval
+from checkers.evidence.unclean_elections import with_highest
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 RESEND_OFFSET = "resend-offset"
@@ -148,16 +148,10 @@ def _offset_differs() -> Rule:
 def _order(facts: Facts, batches: DataFrame) -> list[DataFrame]:
     order = Window.orderBy("producer_epoch", "sequence", "batch").rowsBetween(Window.unboundedPreceding, -1)
     place = F.struct("there.offset", "batch", "sequence", "producer_epoch", "there.complete_ns", "place_epoch")
-    placed = batches.where(F.col("there").isNotNull()).withColumn(
-        "above", F.max(place).over(order.partitionBy("p", "producer_id"))
+    there, of = batches.where(F.col("there").isNotNull()), ["p", "producer_id"]
+    placed = there.transform(
+        with_highest, facts.unclean, "above", place, of, order, "place_epoch", F.col("there.offset")
     )
-    if facts.unclean:
-        # What no unclean election parts from it comes first: nothing excuses it.
-        near = order.partitionBy("p", "producer_id", "epoch_interval")
-        placed = placed.withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("place_epoch")))
-        placed = placed.withColumn("since", F.when(F.col("place_epoch").isNotNull(), F.max(place).over(near)))
-        nearer = F.when(F.col("since.offset") >= F.col("there.offset"), F.col("since"))
-        placed = placed.withColumn("above", F.coalesce(nearer, F.col("above")))
     # Whichever of the two places was lost, the other one was taken since.
     epochs, times = ("above.place_epoch", "place_epoch"), ("above.complete_ns", "there.complete_ns")
     both = F.col(epochs[0]).isNotNull() & F.col(epochs[1]).isNotNull()

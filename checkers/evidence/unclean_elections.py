@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, WindowSpec
 from pyspark.sql import functions as F
 
 from checkers.evidence.elections import unclean_elections
@@ -123,6 +123,33 @@ def epoch_interval(unclean: Unclean, leader_epoch: Column) -> Column:
         return F.lit(0)
     before = F.filter(_of_partition(unclean), lambda election: election["leader_epoch"] <= leader_epoch)
     return F.when(leader_epoch.isNotNull(), F.size(before))
+
+
+def with_highest(
+    frame: DataFrame,
+    unclean: Unclean,
+    name: str,
+    what: Column,
+    keys: Sequence[str],
+    order: WindowSpec,
+    epoch: str,
+    offset: Column,
+) -> DataFrame:
+    """frame with `name`: the highest `what`, a struct that begins with an offset, of the rows of the same keys that
+    order comes to. Of those that stand at the row's own offset or above one that no unclean election parts from the row
+    comes first: nothing excuses it. epoch: the name of the leader epoch of a row, which may be null.
+    """
+    highest = frame.withColumn(name, F.max(what).over(order.partitionBy(*keys)))
+    if not unclean:
+        return highest
+    near = order.partitionBy(*keys, "epoch_interval")
+    since = F.when(F.col(epoch).isNotNull(), F.max(what).over(near))
+    return (
+        highest.withColumn("epoch_interval", epoch_interval(unclean, F.col(epoch)))
+        .withColumn("since", since)
+        .withColumn(name, F.coalesce(F.when(F.col("since.offset") >= offset, F.col("since")), F.col(name)))
+        .drop("epoch_interval", "since")
+    )
 
 
 def last_until(unclean: Unclean) -> Column:
