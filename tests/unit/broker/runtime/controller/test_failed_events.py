@@ -32,6 +32,7 @@ from broker.wire.messages.alter_partition import (
     RequestTopicData,
 )
 from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from tests.support.controller_events import handle_events
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_store import Data, MemoryStore
 from tests.support.stored_partition import states_in
@@ -97,12 +98,7 @@ class World:
 
     def handle(self) -> None:
         """What the controller's thread does, and then the loop's."""
-        events = self.controller._events
-        while not events._events.empty():
-            name, event = events._events.get()
-            events._queued.discard(name)
-            events._handle(name, event)
-            events._handle("metadata", events._after_events)
+        handle_events(self.controller, and_metadata=True)
         self.loop.run_soon()
 
     def reload(self) -> None:

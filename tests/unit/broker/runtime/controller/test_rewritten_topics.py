@@ -14,6 +14,7 @@ from broker.core.controller.stored import TopicsRead, Watch
 from broker.model.ids import TopicPartition
 from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.settings import ControllerSettings
+from tests.support.controller_events import handle_events
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_store import Data, MemoryStore
 
@@ -53,11 +54,7 @@ class World:
 
     def handle(self) -> None:
         """What the controller's thread does."""
-        events = self.controller._events
-        while not events._events.empty():
-            name, event = events._events.get()
-            events._queued.discard(name)
-            events._handle(name, event)
+        handle_events(self.controller)
 
     def grow(self, name: str) -> None:
         topic, version = self.data.topics[name]
