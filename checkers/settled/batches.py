@@ -22,12 +22,13 @@ MOST_LOOSE = 4_000_000
 @dataclass(frozen=True, slots=True)
 class Batches:
     """placed(p, op, base, last, process, invoke_ns, complete_ns, acked, sentinel): sends that stand at [base, last]; of
-    those that nothing acknowledged complete_ns is null. loose(p, op, nth, value, invoke_ns, low, fate): values that
-    nothing acknowledged, with the lowest offset at which they were read; `fate` of their send, see `_fates`.
-    few: see `crowded`.
+    those that nothing acknowledged complete_ns is null. unacknowledged: rows of `sends` without an offset.
+    loose(p, op, nth, value, invoke_ns, low, fate): values of these, with the lowest offset at which they were read;
+    `fate` of their send, see `_fates`. few: see `crowded`.
     """
 
     placed: DataFrame
+    unacknowledged: DataFrame
     loose: DataFrame
     few: DataFrame
 
@@ -40,7 +41,8 @@ PLACED, SILENT, LOUD = "placed", "silent", "loud"
 def batches_of(history: History, folder: Place) -> Batches:
     """Of a history with few values that nothing acknowledged. folder: scratch space."""
     few = stored(crowded(history.sends.select("value")), folder / "few")
-    values = stored(_loose_values(history, few, folder), folder / "loose-values")
+    unacknowledged = stored(history.sends.where(F.col("offset").isNull()), folder / "unacknowledged")
+    values = stored(_loose_values(history, unacknowledged, few), folder / "loose-values")
     loose = stored(values.join(_fates(values), on=["p", "op"], how="inner").select(*_LOOSE), folder / "loose")
     acked = history.ops.where(
         (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull() & (F.col("n_values") > 0)
@@ -68,18 +70,14 @@ def batches_of(history: History, folder: Place) -> Batches:
             F.lit(False).alias("sentinel"),
         )
     )
-    return Batches(acked.unionByName(read), loose, few)
+    return Batches(acked.unionByName(read), unacknowledged, loose, few)
 
 
-def _loose_values(history: History, few: DataFrame, folder: Place) -> DataFrame:
+def _loose_values(history: History, unacknowledged: DataFrame, few: DataFrame) -> DataFrame:
     """Rows of `loose` without fates; `is_crowded`, and read at `shift_low` to `shift_high` above where its send begins.
 
     Polls are looked through by numbers first, which is several times as fast as by texts.
     """
-    unacknowledged = stored(
-        history.sends.where(F.col("offset").isNull()).select("p", "op", "nth", "of", "value", "outcome", "invoke_ns"),
-        folder / "unacknowledged",
-    )
     read = (
         history.polls.select("p", "value", "offset")
         .join(F.broadcast(unacknowledged.select("value")), on="value", how="left_semi")
@@ -88,7 +86,8 @@ def _loose_values(history: History, few: DataFrame, folder: Place) -> DataFrame:
         .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
     )
     return (
-        unacknowledged.join(read, on=["p", "value"], how="left")
+        unacknowledged.select("p", "op", "nth", "of", "value", "outcome", "invoke_ns")
+        .join(read, on=["p", "value"], how="left")
         .join(
             F.broadcast(few.select("few", F.lit(True).alias("is_crowded"))),
             on=block_of(F.col("value")) == F.col("few"),

@@ -36,7 +36,7 @@ def _sums() -> list[Column]:
 
 
 def agreeing_blocks(sent: DataFrame, read: DataFrame) -> DataFrame:
-    """(p, block, agrees): of every block in which something was sent or read.
+    """(p, block, agrees, returned): of every block in which something was sent or read; how many records were.
 
     sent(p, offset, value): where each value is known to stand. read(p, offset, value, intact).
     """
@@ -57,7 +57,10 @@ def agreeing_blocks(sent: DataFrame, read: DataFrame) -> DataFrame:
     whole = (F.col("given") == BLOCK) & (F.col("offsets") == -1)
     agrees = F.when(whole & (F.col("unsound") == 0) & as_often, same)
     return given.join(returned, on=["p", "block"], how="full_outer").select(
-        "p", "block", F.coalesce(agrees, F.lit(False)).alias("agrees")
+        "p",
+        "block",
+        F.coalesce(agrees, F.lit(False)).alias("agrees"),
+        F.coalesce("returned", F.lit(0)).alias("returned"),
     )
 
 

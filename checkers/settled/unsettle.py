@@ -63,7 +63,7 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
     if not _plain(history):
         return None
     batches = batches_of(history, folder)
-    agreeing = agreeing_blocks(_placed_values(history, batches), history.polls)
+    agreeing = stored(agreeing_blocks(_placed_values(history, batches), history.polls), folder / "agreeing")
     blocks = stored(marks.drained(history, agreeing), folder / "blocks")
     marked = _marked(history, batches, blocks, folder)
     opened = _Open(history, batches, stored(marked.distinct(), folder / "open"), folder)
@@ -80,7 +80,7 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
 
 
 def _marked(history: History, batches: Batches, blocks: DataFrame, folder: Place) -> DataFrame:
-    """(p, block), not distinct: what is not settled. blocks: all, with `agrees` and `compared`."""
+    """(p, block), not distinct: what is not settled. blocks: all, with what `agreeing_blocks` and `drained` say."""
     twice = stored(marks.sent_twice(history, batches), folder / "twice")
     marked = (
         marks.out_of_order(batches, twice)
@@ -194,11 +194,10 @@ class _Open:
         return joined.where(inside).select(*rows.columns)
 
     def _sends(self) -> DataFrame:
-        sends = self._history.sends
         loud = self._batches.loose.where(F.col("fate") == LOUD).select("p", "op")
         ops = F.broadcast(loud.unionByName(self._touching).distinct())
-        loose = sends.where(F.col("offset").isNull()).join(ops, on=["p", "op"], how="left_semi")
-        return self._within(sends.where(F.col("offset").isNotNull())).unionByName(loose)
+        loose = self._batches.unacknowledged.join(ops, on=["p", "op"], how="left_semi")
+        return self._within(self._history.sends.where(F.col("offset").isNotNull())).unionByName(loose)
 
     def strays(self) -> DataFrame:
         """(p, block): where values stand that were read in an open block, and sent in none."""
@@ -210,7 +209,7 @@ class _Open:
         return home.select("p", block_of(F.col("offset")).alias("block")).distinct()
 
     def counts(self, blocks: DataFrame) -> dict[str, dict[str, int]]:
-        """Settled.counts. blocks: all, with `compared`."""
+        """Settled.counts. blocks: all, with `returned` and `compared`."""
         n = F.col("last") - F.col("base") + 1
         placed = (
             self.whole()
@@ -230,7 +229,7 @@ class _Open:
                 F.count_distinct(F.when(F.col("of") > 1, F.col("op"))).alias("silent_batches"),
             )
         )
-        reads = self._history.polls.groupBy("p").agg(F.count(F.lit(1)).alias("all_reads"))
+        reads = blocks.groupBy("p").agg(F.sum("returned").alias("all_reads"))
         rest_reads = self.rest.polls.groupBy("p").agg(F.count(F.lit(1)).alias("rest_reads"))
         joined = reads
         for frame in (rest_reads, placed, silent, self._compared(blocks)):
