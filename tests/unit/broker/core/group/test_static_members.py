@@ -174,6 +174,17 @@ def test_return_while_a_rebalance_waits_fences_the_join_that_waits() -> None:
     assert len(group.joined(second).members) == 1
 
 
+def test_new_instance_that_returns_while_its_first_join_waits_is_waited_with_as_long_as_any_new_member() -> None:
+    group = DrivenGroup()
+    [leader] = group.stable(joining(instance="a"))
+    group.join(joining(instance="b"))
+    returned = group.join(joining(instance="b"))
+    group.pass_alive(2 * SESSION_MS, 1, leader)
+    assert group.waits(returned), "a client sends no heartbeats while its JoinGroup waits"
+    leads = group.join(joining(leader, instance="a"))
+    assert group.joined(returned).generation == group.joined(leads).generation == 2
+
+
 def test_static_member_that_is_away_during_a_rebalance_keeps_its_place_until_its_session_ends() -> None:
     long_ms = REBALANCE_MS + 2 * SESSION_MS
     group = DrivenGroup()
