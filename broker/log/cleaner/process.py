@@ -180,9 +180,11 @@ class ProcessRunner:
                     end = event
                 else:
                     self._call_soon(partial(on_event, event))
-        except (OSError, ValueError) as error:
+        except Exception as error:
+            # Whatever it is, a line that is no event too: nobody else says that this cleaning is over, and its log
+            # would wait for ever.
             process.kill()
-            end = CleaningEnd("died", str(error))
+            end = CleaningEnd("died", repr(error))
         process.stdout.close()
         code = process.wait()
         with contextlib.suppress(OSError):
@@ -227,7 +229,7 @@ def _encode_event(event: Event) -> bytes:
 
 
 def _decode_event(line: bytes) -> Event:
-    """Raises ValueError."""
+    """Raises ValueError, or another error, for a line that is no event: an interpreter's start may print one."""
     row = json.loads(line)
     if "group" in row:
         return CleanedGroup(tuple(row["group"]["bases"]))

@@ -111,6 +111,27 @@ def test_cleaning_that_no_thread_can_be_started_for_is_tried_again_and_waited_fo
     kill(store)
 
 
+@pytest.mark.parametrize("line", ["hello", "0", "null", "{}", '{"end": {"outcome": "done", "stats": {"x": 1}}}'])
+def test_process_that_writes_what_is_no_event_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(f"print({line!r}, flush=True)\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    store, log = _filled(str(tmp_path / "logs"))
+    loop = Loop()
+    runner = ProcessRunner(loop.call_soon_threadsafe)
+    events: list[Event] = []
+    runner.start(_job(log), events.append)
+    loop.run_until(lambda: bool(events), seconds=20)
+    [end] = events
+    assert isinstance(end, CleaningEnd)
+    assert end.outcome == "died"
+    runner.close()
+    kill(store)
+
+
 def test_process_that_is_stopped_leaves_the_log_as_it_is(tmp_path: Path) -> None:
     store, log = _filled(str(tmp_path))
     loop = Loop()
