@@ -134,10 +134,13 @@ class Consumer:
         self._fetcher.assign(positions)
 
     def commit(self) -> None:
-        """What the caller has come to, unless the settings say to commit nothing."""
+        """What the caller has come to, unless the settings say to commit nothing.
+
+        Not what was found and not handed out, as an error or a signal may have come in between.
+        """
         self._commit_at = time.monotonic() + (self._commit_interval or 0.0)
         if self._membership is not None and self._commit_interval is not None:
-            self._membership.commit({**self._fetcher.positions, **self.consumed})
+            self._membership.commit({**self._fetcher.positions, **self._fetcher.begun, **self.consumed})
 
     def close(self) -> None:
         """Commit, leave the group, close the connections."""

@@ -81,10 +81,13 @@ def fetch_settings(properties: Properties) -> FetchSettings:
 
 
 class Fetcher:
-    """`assign` first. positions: next offset of each partition that was given one or got one by the reset."""
+    """`assign` first. positions: next offset of each partition that was given one or got one by the reset. begun: the
+    position at which the first records of a partition were found since then, whether or not `poll` has returned them.
+    """
 
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
         self.positions: dict[TopicPartition, int] = {}
+        self.begun: dict[TopicPartition, int] = {}
         self._cluster = cluster
         self._settings = settings
         self._without: set[TopicPartition] = set()
@@ -103,6 +106,7 @@ class Fetcher:
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
         """Read these partitions and no others. None: where auto.offset.reset says."""
+        self.begun = {}
         self.positions = {where: offset for where, offset in positions.items() if offset is not None}
         self._without = {where for where, offset in positions.items() if offset is None}
         self._stale = True
@@ -255,6 +259,8 @@ class Fetcher:
             raise ToolError(f"{where[0]}-{where[1]} from offset {position} on: {error.reason}") from None
         if found.next_offset == position:
             return None
+        # First: a signal may come at any moment.
+        self.begun.setdefault(where, position)
         self.positions[where] = found.next_offset
         return Chunk(where, position, found.records, found.next_offset)
 
