@@ -138,7 +138,7 @@ class Fetcher:
             if self._without:
                 self._reset()
             topics = {topic for topic, _ in self.positions}
-            found = leaders(self._cluster, topics, now + self._settings.request_timeout)
+            found = leaders(self._cluster, topics, now + self._settings.request_timeout, self._pass_over)
         except (Unreachable, BrokerError) as error:
             if isinstance(error, BrokerError) and error.code not in RETRIABLE:
                 raise
@@ -146,6 +146,12 @@ class Fetcher:
             return
         self._leaders = {where: leader.broker_id for where, leader in found.items() if leader.broker_id >= 0}
         self._stale = any(where not in self._leaders for where in self.positions)
+
+    def _pass_over(self, topic: str, error: BrokerError) -> None:
+        """A topic that is deleted keeps no other from being read. Raises what will not pass."""
+        if error.code not in RETRIABLE:
+            raise error
+        self._warn(f"topic {topic}: {error}")
 
     def _reset(self) -> None:
         if self._settings.reset is None:

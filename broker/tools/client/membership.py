@@ -7,6 +7,7 @@ Source: KIP-62, KIP-345, KIP-394; org.apache.kafka.clients.consumer.internals.Ab
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -16,7 +17,7 @@ from broker.tools.client.assignor import RANGE, Subscriber, assign
 from broker.tools.client.cluster import GROUP, Cluster
 from broker.tools.client.connection import R
 from broker.tools.client.errors import BrokerError, ToolError, Unreachable, check
-from broker.tools.client.groups import Committed, check_committed, commit_request, committed_offsets
+from broker.tools.client.groups import Committed, commit_request, committed_offsets
 from broker.tools.client.properties import Properties
 from broker.wire.coordinator_records.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -68,6 +69,8 @@ class Membership:
         self._member_id = ""
         self._generation = -1
         self._joined = False
+        self._gone: set[str] = set()
+        """Topics of which it was said that they are not there."""
         self._heartbeat_at = 0.0
         self._heard_at = 0.0
 
@@ -211,11 +214,24 @@ class Membership:
         request.group_instance_id = self._settings.instance_id
         try:
             self._cluster.coordinator(
-                "offsetCommit", GROUP, self._settings.group_id, request, OffsetCommitResponse, check_committed
+                "offsetCommit", GROUP, self._settings.group_id, request, OffsetCommitResponse, self._check_committed
             )
         except BrokerError as error:
             if error.code not in (*_LOST, ErrorCode.REBALANCE_IN_PROGRESS):
                 raise
+
+    def _check_committed(self, response: OffsetCommitResponse) -> None:
+        """Raises BrokerError, but not for a topic that is deleted: no other try helps, and the others are committed."""
+        for topic in response.topics:
+            for one in topic.partitions:
+                if one.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    check(one.error_code)
+                elif topic.name not in self._gone:
+                    self._gone.add(topic.name)
+                    error = BrokerError(one.error_code)
+                    print(
+                        f"WARN offset of {topic.name}-{one.partition_index} was not committed: {error}", file=sys.stderr
+                    )
 
     def leave(self) -> None:
         """A dynamic member's partitions go to others at once; a static one stays until its session ends."""

@@ -5,7 +5,7 @@ Source: ListOffsetsRequest (Kafka); KIP-79, KIP-734.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from broker.tools.client.admin import TopicPartition, by_topic
@@ -35,13 +35,25 @@ class Listed(NamedTuple):
     timestamp: int
 
 
-def leaders(cluster: Cluster, topics: Iterable[str], deadline: float) -> dict[TopicPartition, Leader]:
-    """Of all partitions of these topics. Raises BrokerError for a topic with an error, Unreachable."""
+def leaders(
+    cluster: Cluster,
+    topics: Iterable[str],
+    deadline: float,
+    passed_over: Callable[[str, BrokerError], None] | None = None,
+) -> dict[TopicPartition, Leader]:
+    """Of all partitions of these topics. Raises BrokerError for a topic with an error, Unreachable.
+
+    passed_over: called for such a topic instead, of which nothing is said then.
+    """
     names = sorted(set(topics))
     found = {}
     for topic in cluster.metadata_once(names, deadline).topics:
         if topic.error_code:
-            raise BrokerError(topic.error_code)
+            error = BrokerError(topic.error_code)
+            if passed_over is None:
+                raise error
+            passed_over(topic.name or "", error)
+            continue
         for one in topic.partitions:
             found[topic.name or "", one.partition_index] = Leader(one.leader_id, one.leader_epoch)
     return found

@@ -1,8 +1,10 @@
-"""What a member commits: what it has handed out, and nothing behind that, whatever ends it."""
+"""What a member commits: what it has handed out, and nothing behind that, whatever ends it. And what the deletion of
+one of its topics leaves: the others are read, and committed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import pytest
@@ -13,15 +15,23 @@ from broker.tools.client.cluster import Cluster
 from broker.tools.client.connection import Connection
 from broker.tools.client.consumer import Consumer
 from broker.tools.client.errors import BrokerError
-from broker.tools.client.fetcher import _Request, fetch_settings
+from broker.tools.client.fetcher import Fetcher, _Request, fetch_settings
 from broker.tools.client.membership import Membership, group_settings
 from broker.tools.client.properties import Properties
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import FetchPartitionResult, encode_response
+from broker.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from broker.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.chunks import chunk_view
 
 _VERSION = 12
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 _BOTH: list[TopicPartition] = [("t", 0), ("t", 1)]
 
 
@@ -120,3 +130,56 @@ def test_records_that_a_signal_keeps_from_being_handed_out_are_not_committed(mon
         consumer.poll(0.0)
     consumer.close()
     assert member.committed == {("t", 0): 5, ("t", 1): 5}
+
+
+class _Metadata:
+    """A cluster of one broker that knows some topics, and takes commits of them alone."""
+
+    def __init__(self, *topics: str) -> None:
+        self._topics = topics
+        self.settings = None
+
+    def metadata_once(self, topics: list[str], deadline: float) -> MetadataResponse:
+        return MetadataResponse(
+            topics=[
+                MetadataResponseTopic(name=name, partitions=[MetadataResponsePartition(partition_index=0, leader_id=1)])
+                if name in self._topics
+                else MetadataResponseTopic(_UNKNOWN, name)
+                for name in topics
+            ]
+        )
+
+    def coordinator(
+        self,
+        what: str,
+        kind: int,
+        key: str,
+        request: OffsetCommitRequest,
+        response: object,
+        verify: Callable[[OffsetCommitResponse], None],
+    ) -> None:
+        errors = {topic.name: 0 if topic.name in self._topics else _UNKNOWN for topic in request.topics}
+        verify(
+            OffsetCommitResponse(
+                topics=[
+                    OffsetCommitResponseTopic(name, [OffsetCommitResponsePartition(0, error)])
+                    for name, error in errors.items()
+                ]
+            )
+        )
+
+
+def test_leaders_are_looked_up_also_while_a_topic_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Fetcher(cast(Cluster, _Metadata("there")), fetch_settings(Properties({})))
+    made.assign({("there", 0): 5, ("gone", 0): 5})
+    made._look_up()
+    assert made._leaders == {("there", 0): 1}
+    assert "gone" in capsys.readouterr().err
+
+
+def test_commit_goes_on_without_a_topic_that_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = group_settings(Properties({"group.id": "g"}))
+    member = Membership(cast(Cluster, _Metadata("there")), settings, dict)
+    member._joined = True
+    member.commit({("there", 0): 5, ("gone", 0): 5})
+    assert "gone-0" in capsys.readouterr().err
