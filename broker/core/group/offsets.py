@@ -51,7 +51,9 @@ class GroupOffsets:
     """Commits of open transactions, by producer id."""
     _transactional_pending: dict[int, Counter[Partition]] = field(default_factory=dict)
     _in_doubt: set[Partition] = field(default_factory=set)
-    """Commits that failed, and whose records are in the log all the same, as the last ones there may be."""
+    """Commits and removals that failed, and whose records are in the log all the same, as the last ones there may be;
+    another leader's log may be without them.
+    """
 
     # -- what is there ---------------------------------------------------------------------------------------------
 
@@ -115,14 +117,18 @@ class GroupOffsets:
         if known is None or known.position <= position:
             self._committed[partition] = _At(position, value)
 
-    def remove(self, partitions: Iterable[Partition]) -> None:
+    def remove(self, partitions: Iterable[Partition], *, in_doubt: bool = False) -> None:
         """Tombstones for these are in the log, behind what is known: open transactions commit nothing of it either.
 
-        A compacted log would not have it any more.
+        A compacted log would not have it any more. in_doubt: the tombstones are not committed, so that what they remove
+        is still `recorded`: who removes it once more writes others.
         """
         for partition in partitions:
             self._committed.pop(partition, None)
-            self._in_doubt.discard(partition)
+            if in_doubt:
+                self._in_doubt.add(partition)
+            else:
+                self._in_doubt.discard(partition)
             for producer_id in [of for of, offsets in self._transactional.items() if partition in offsets]:
                 del self._transactional[producer_id][partition]
                 if not self._transactional[producer_id]:

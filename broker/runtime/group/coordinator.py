@@ -221,8 +221,8 @@ class GroupCoordinator:
             found.forget(hosted)
 
     def forget_if_new(self, hosted: HostedGroup) -> None:
-        """Leave no trace of a group that a request made, where nothing came of the request."""
-        if hosted.removable and hosted.group.is_unused:
+        """Leave no trace of a group that a request made, where nothing came of the request, nor of any before it."""
+        if hosted.removable and hosted.group.is_unused and not hosted.offsets.recorded:
             self.forget(hosted)
 
     # -- expiry --------------------------------------------------------------------------------------------------------

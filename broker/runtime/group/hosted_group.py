@@ -256,7 +256,7 @@ class HostedGroup:
         def appended(of: Sequence[Partition], error: ErrorCode, _: Offset) -> None:
             errors.append(error)
             if error in _IN_THE_LOG:
-                self.offsets.remove(of)
+                self.offsets.remove(of, in_doubt=error is not ErrorCode.NONE)
             if len(errors) == len(batches):
                 done(self._told(next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE)))
 
