@@ -95,8 +95,11 @@ class FollowerProgress:
         """Has all, or had all within the lag time."""
         return self.leo >= leader_leo or now_ms - self.caught_up_ms <= lag_time_max_ms
 
-    def leave_isr(self) -> None:
-        """It must be seen to catch up again before the watermark waits for it."""
+    def leave_isr(self, leader_leo: int) -> None:
+        """It must be seen to catch up again before the watermark waits for it. leader_leo: as for `settle`, so that
+        the next fetch is measured by the session's last one, not by the last that was counted here.
+        """
+        self.settle(leader_leo)
         self.caught_up_ms = NEVER
         self._leave_session()
 

@@ -284,7 +284,7 @@ class Leader:
         for broker in before - self.isr.committed:
             progress = self.followers.get(broker)
             if progress is not None:
-                progress.leave_isr()
+                progress.leave_isr(self.leo)
 
     def _may_join(self, progress: FollowerProgress, at_ms: float) -> bool:
         """at_ms: now, or when it was last heard of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker.core.replication.follower import NEVER, SessionProgress
@@ -33,8 +33,19 @@ def leader() -> Leader:
     return Leader(1, (1, FOLLOWER), (1, FOLLOWER), 0, 0, 0, 0, 1, LAG_MS, 0.0)
 
 
+LEFT_AFTER_A_FETCH_WITHOUT_IT: list[tuple[str, int]] = [
+    ("append", 2),
+    ("named", 0),
+    ("append", 1),
+    ("unnamed", 0),
+    ("leave", 0),
+    ("named", 2),
+]
+
+
 @examples(400)
 @given(_STEPS)
+@example(LEFT_AFTER_A_FETCH_WITHOUT_IT)
 def test_session_progress_any_history_equals_counting_every_fetch(steps: list[tuple[str, int]]) -> None:
     eager, lazy = leader(), leader()
     session_progress = SessionProgress()
@@ -49,7 +60,7 @@ def test_session_progress_any_history_equals_counting_every_fetch(steps: list[tu
             now += amount
         elif step == "leave":
             for role in (eager, lazy):
-                role.followers[FOLLOWER].leave_isr()
+                role.followers[FOLLOWER].leave_isr(role.leo)
         elif step == "new-epoch":
             epoch += 1
         elif step == "named" or known:
@@ -79,7 +90,7 @@ def test_session_progress_that_lost_a_partition_counts_it_no_more() -> None:
     role.record_fetch(FOLLOWER, 0, EPOCH, 1.0)
     assert role.count_by_session(FOLLOWER, session_progress)
     session_progress.fetch_ms = 1.0
-    role.followers[FOLLOWER].leave_isr()
+    role.followers[FOLLOWER].leave_isr(role.leo)
     assert session_progress.lost
     session_progress.fetch_ms = 100.0
     role.advance_leo(5)
