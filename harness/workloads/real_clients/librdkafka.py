@@ -29,7 +29,9 @@ CALL_S = 5.0
 HUNG_S = 15.0
 """A call with CALL_S that has not come back after this does not."""
 _NAMES = {"_MSG_TIMED_OUT": outcomes.TIMEOUT, "_TIMED_OUT": outcomes.TIMEOUT, "_TRANSPORT": outcomes.RESET}
-_NEVER_SENT = frozenset({"_PURGE_QUEUE", "_QUEUE_FULL"})
+_NEVER_SENT = frozenset({"_QUEUE_FULL"})
+_IN_QUEUE = frozenset({"_PURGE_QUEUE"})
+"""In the queue it may wait for its first request, or, of a producer with retries, for another one."""
 
 
 def delivery_outcome(name: str, *, retries: bool) -> tuple[Outcome, str]:
@@ -38,7 +40,7 @@ def delivery_outcome(name: str, *, retries: bool) -> tuple[Outcome, str]:
     retries: the producer sends again by itself; what the last response proves says nothing of the requests before it.
     """
     error = _NAMES.get(name, error_name(name))
-    if name in _NEVER_SENT:
+    if name in _NEVER_SENT or (name in _IN_QUEUE and not retries):
         return "fail", error
     return ("info" if retries or name.startswith("_") else outcomes.send_outcome(error)), error
 

@@ -1,0 +1,64 @@
+"""What a producer of librdkafka's says of a record whose request may have been taken, over real TCP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from broker.wire.api import ADVERTISED, ApiKey
+from broker.wire.headers import RequestHeader
+from broker.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from broker.wire.messages.init_producer_id import InitProducerIdResponse
+from harness.clients.connection import Address
+from harness.workloads.real_clients.librdkafka import LibrdkafkaSender
+from harness.workloads.real_clients.options import Options
+from harness.workloads.real_clients.settings import Settings
+from tests.integration.harness.fake_broker import _SERVED, FakeBroker
+
+pytestmark = pytest.mark.guarantee("H4")
+
+
+class GoneAfterAppend(FakeBroker):
+    """Hands out a producer's id; takes one batch, and is gone with the answer."""
+
+    def _answer(self, api: ApiKey, header: RequestHeader, body: memoryview) -> bytes | None:
+        match api:
+            case ApiKey.API_VERSIONS:
+                keys = [ApiVersion(key, *ADVERTISED[key]) for key in (*_SERVED, ApiKey.INIT_PRODUCER_ID)]
+                return ApiVersionsResponse(api_keys=keys).encode(header.api_version)
+            case ApiKey.INIT_PRODUCER_ID:
+                return InitProducerIdResponse(producer_id=7, producer_epoch=0).encode(header.api_version)
+        answer = super()._answer(api, header, body)
+        if api is not ApiKey.PRODUCE:
+            return answer
+        self._server.close()
+        self.drop_connections()
+        return None
+
+
+@pytest.fixture
+def broker() -> Iterator[GoneAfterAppend]:
+    fake = GoneAfterAppend()
+    yield fake
+    fake.drop_connections()
+
+
+def test_record_that_waits_to_be_sent_once_more_may_be_in_the_log(broker: GoneAfterAppend) -> None:
+    bootstrap = [Address("127.0.0.1", broker.port)]
+    settings = Settings(bootstrap, "hw", "hw", 1, 100, 3000, -1, 1, replace(Options(), promise="at-least-once"))
+    delivered: list[tuple[object, ...]] = []
+    sender = LibrdkafkaSender(settings, 0, lambda *found: delivered.append(found))
+    sender.send(7, 0, b"x")
+    end_s = time.monotonic() + 20
+    while not broker.partitions[0].leo and time.monotonic() < end_s:
+        sender.serve(0.1)
+    assert broker.partitions[0].leo == 1
+    # Until librdkafka has seen that the connection is gone, and has put the record back into its queue.
+    time.sleep(0.5)
+    # What a fatal error of the client does; the producer is dropped at once.
+    sender.broken = True
+    sender.finish(1)
+    assert delivered == [(7, "info", "client-error", None)]
