@@ -38,10 +38,18 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, known_epoch
+from checkers.black_box.facts import Facts
 from checkers.evidence.interrupted import ANYBODY, changes, joined, settled, takes_away
 from checkers.history.faults import Interruption
-from checkers.history.responses import by_wire, furthest_shown, is_poll, looks_up, response_epoch, response_log_start
+from checkers.history.responses import (
+    by_wire,
+    furthest_shown,
+    is_poll,
+    known_epoch,
+    looks_up,
+    response_epoch,
+    response_log_start,
+)
 from checkers.spark.latest import last_of
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union

@@ -32,14 +32,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
-from checkers.black_box.ends_told import acknowledged_ends, thinned
-from checkers.black_box.facts import Facts, known_epoch
+from checkers.black_box.ends_told import acknowledged_ends, answers, thinned
+from checkers.black_box.facts import Facts
 from checkers.evidence.unclean_elections import epoch_interval
 from checkers.history.responses import (
-    by_wire,
     is_poll,
     requests_latest,
-    response_epoch,
     response_log_start,
     shown_end,
     shown_stable_end,
@@ -49,7 +47,6 @@ from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
 NONMONOTONIC_END = "nonmonotonic-end"
-OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 ALL, STABLE = "all", "stable"
 """Ends of everything that is committed to the log, and of what is decided."""
 
@@ -99,29 +96,21 @@ def _requests(facts: Facts) -> DataFrame:
     `log_start`, where the response has it; `checker`, and the `offset` that is judged: of the refused read, or the end
     that was returned, which is held against ends of `level`.
     """
-    ok, out_of_range = F.col("outcome") == "ok", is_poll() & (F.col("error") == OUT_OF_RANGE)
-    wire = by_wire()
-    # A response to a request that names an epoch is of that epoch.
-    epoch = F.coalesce(known_epoch(response_epoch()), known_epoch(F.col("leader_epoch")))
-    return (
-        facts.history.requests.where(wire & (ok | out_of_range))
-        .withColumn("epoch", epoch)
-        .where(F.col("epoch").isNotNull())
-        .select(
-            "p",
-            "op",
-            "f",
-            "node",
-            "epoch",
-            "invoke_ns",
-            "complete_ns",
-            F.when(ok, shown_end()).alias("shown_end"),
-            F.when(ok, shown_stable_end()).alias("stable_end"),
-            F.when(requests_latest() & (F.col("isolation") == 1), F.lit(STABLE)).otherwise(F.lit(ALL)).alias("level"),
-            F.when(ok & (response_log_start() >= 0), response_log_start()).alias("log_start"),
-            F.when(~ok, F.lit(REFUSED)).when(requests_latest(), F.lit(NONMONOTONIC_END)).alias("checker"),
-            F.when(~ok, F.col("position")).when(requests_latest(), F.col("end_offset")).alias("offset"),
-        )
+    ok = F.col("outcome") == "ok"
+    return answers(facts.history).select(
+        "p",
+        "op",
+        "f",
+        "node",
+        "epoch",
+        "invoke_ns",
+        "complete_ns",
+        F.when(ok, shown_end()).alias("shown_end"),
+        F.when(ok, shown_stable_end()).alias("stable_end"),
+        F.when(requests_latest() & (F.col("isolation") == 1), F.lit(STABLE)).otherwise(F.lit(ALL)).alias("level"),
+        F.when(ok & (response_log_start() >= 0), response_log_start()).alias("log_start"),
+        F.when(~ok, F.lit(REFUSED)).when(requests_latest(), F.lit(NONMONOTONIC_END)).alias("checker"),
+        F.when(~ok, F.col("position")).when(requests_latest(), F.col("end_offset")).alias("offset"),
     )
 
 
@@ -147,7 +136,7 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
         )
     )
     told = requests.select("*", ends.alias("one")).select("p", "op", "epoch", "complete_ns", "one.level", "one.end")
-    acked = acknowledged_ends(facts.history, requests)
+    acked = acknowledged_ends(facts.history)
     if not in_one_piece(acked.sparkSession):
         acked = thinned(acked, judged)
     acked = acked.withColumn("level", F.lit(ALL))

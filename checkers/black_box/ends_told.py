@@ -10,8 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
-from checkers.history.responses import by_wire, is_poll, response_epoch, shown_end
+from checkers.history.responses import by_wire, is_poll, known_epoch, response_epoch, shown_end
 from checkers.spark.tables import one_piece
+
+OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
 def told_end() -> Column:
@@ -51,16 +53,27 @@ def told_by_leader(history: History) -> DataFrame:
     )
 
 
-def acknowledged_ends(history: History, answers: DataFrame) -> DataFrame:
+def answers(history: History) -> DataFrame:
+    """Requests of the lab's own clients with a response in a known leader epoch: with `epoch`. A read that is out of
+    range is answered too, by a leader of the epoch that it names.
+    """
+    answered = (F.col("outcome") == "ok") | (is_poll() & (F.col("error") == OUT_OF_RANGE))
+    # A response to a request that names an epoch is of that epoch.
+    epoch = F.coalesce(known_epoch(response_epoch()), known_epoch(F.col("leader_epoch")))
+    return history.requests.where(by_wire() & answered).withColumn("epoch", epoch).where(F.col("epoch").isNotNull())
+
+
+def acknowledged_ends(history: History) -> DataFrame:
     """(p, epoch, op, complete_ns, end): of sends that were acknowledged with acks=all, in a known leader epoch: `end`
     is behind their last record.
 
     A leader gives that acknowledgement once its watermark has passed them, so it tells an end. It was in the epoch in
     which that node is heard before the send and after the acknowledgement: its epochs never fall, and before the first
-    there is none. answers: its responses (p, node, epoch, invoke_ns, complete_ns).
+    there is none.
     """
     heard = (
-        answers.groupBy("p", "node", "epoch")
+        answers(history)
+        .groupBy("p", "node", "epoch")
         .agg(F.min("complete_ns").alias("from_ns"), F.max("invoke_ns").alias("to_ns"))
         .withColumn("from_ns", F.when(F.col("epoch") > 0, F.col("from_ns")).otherwise(F.lit(-1)))
     )

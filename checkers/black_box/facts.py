@@ -24,7 +24,7 @@ from checkers.black_box.jumps import jumps
 from checkers.evidence.unclean_elections import NONE, Unclean
 from checkers.history.faults import Interruption
 from checkers.history.load import History
-from checkers.history.responses import response_log_start
+from checkers.history.responses import known_epoch, response_log_start
 from checkers.history.retention import START_WRITTEN_NS, Expiry
 from checkers.history.transactions import COMMITTED, transactions_table
 from checkers.spark.tables import kept, one_piece
@@ -289,11 +289,6 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         )
         .drop("changed_ns", "last_leader", "told_p", "told_node", "told")
     )
-
-
-def known_epoch(column: Column) -> Column:
-    """Null where the history has -1: not known."""
-    return F.when(column >= 0, column)
 
 
 def stamped() -> Column:

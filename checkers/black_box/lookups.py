@@ -26,9 +26,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
-from checkers.black_box.facts import Facts, known_epoch
+from checkers.black_box.facts import Facts
 from checkers.evidence.unclean_elections import epoch_interval
-from checkers.history.responses import by_wire, looks_up, response_epoch, response_log_start
+from checkers.history.responses import by_wire, known_epoch, looks_up, response_epoch, response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 

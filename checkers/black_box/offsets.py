@@ -15,14 +15,13 @@ from checkers.black_box.facts import (
     Facts,
     deleter,
     expired,
-    known_epoch,
     may_come_back,
     seen_in,
     stamped,
     undeleted,
 )
 from checkers.evidence.unclean_elections import epoch_interval, span
-from checkers.history.responses import response_epoch, response_log_start
+from checkers.history.responses import known_epoch, response_epoch, response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 

@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.ends_told import told_end
-from checkers.black_box.facts import Facts, known_epoch, may_come_back, seen_in
+from checkers.black_box.facts import Facts, may_come_back, seen_in
 from checkers.evidence.unclean_elections import epoch_interval, span, with_highest
-from checkers.history.responses import response_epoch
+from checkers.history.responses import known_epoch, response_epoch
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 

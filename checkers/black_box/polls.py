@@ -16,11 +16,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, known_epoch, seen_in
+from checkers.black_box.facts import Facts, seen_in
 from checkers.black_box.jumps import gone_by_then
 from checkers.black_box.offsets import VANISHED
 from checkers.evidence.unclean_elections import span
-from checkers.history.responses import by_lab
+from checkers.history.responses import by_lab, known_epoch
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 

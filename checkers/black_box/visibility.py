@@ -1,9 +1,9 @@
 """Read above the high watermark, from what clients saw alone.
 
 Input grain: one row per wire poll or list_offsets with a response. A row proves: a response in leader epoch e showed
-offset o, or had a HW or an end beyond it, and the response to a request that was sent after it had HW <= o in e. Within
-an epoch the HW never falls, so o had been shown above it. The HW of the same response does not bound what that response
-shows: it may be older than the read.
+offset o, or had a HW or an end beyond it, or acknowledged it with acks=all (`ends_told`), and the response to a request
+that was sent after it had HW <= o in e. Within an epoch the HW never falls, so o had been shown above it. The HW of the
+same response does not bound what that response shows: it may be older than the read.
 
 A follower that reads for a consumer (KIP-392) lags, and may know of more than a new leader's watermark has reached, by
 the leader before. But a record of epoch e is committed in e by e's leader alone: what a follower returned of e in e
@@ -15,6 +15,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.black_box.ends_told import acknowledged_ends
 from checkers.black_box.facts import Facts
 from checkers.history.responses import (
     by_follower,
@@ -44,7 +45,9 @@ def visibility_checks(facts: Facts) -> Family:
         F.when(latest & (F.col("isolation") == 0), end_offset).otherwise(response_watermark()).alias("hw"),
         F.when(latest, end_offset).otherwise(carried_end()).alias("data_end"),
     ).where(F.col("epoch") >= 0)
-    showing = responses.select("p", "epoch", "op", "complete_ns", "shown_end").unionByName(_by_followers(facts))
+    acked = acknowledged_ends(facts.history).withColumnRenamed("end", "shown_end")
+    showing = responses.select("p", "epoch", "op", "complete_ns", "shown_end")
+    showing = showing.unionByName(_by_followers(facts)).unionByName(acked)
     shown = showing.where(F.col("shown_end").isNotNull()).select(
         "p",
         "epoch",
@@ -83,7 +86,7 @@ def visibility_checks(facts: Facts) -> Family:
                 ABOVE_HW,
                 F.lit(True),
                 text(
-                    "{p} showed everything below {e} in leader epoch {le}; a later request was given "
+                    "{p} told that all below {e} is committed in leader epoch {le}; a later request was given "
                     "a high watermark of {h}",
                     p=F.col("p"),
                     e=F.col("highest.shown_end"),

@@ -52,6 +52,11 @@ def response_epoch() -> Column:
     return F.when(requests_latest(), F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch"))
 
 
+def known_epoch(column: Column) -> Column:
+    """Null where the history has -1: not known."""
+    return F.when(column >= 0, column)
+
+
 def carried_end() -> Column:
     """Offset after the last record that a poll returned; null without any, and for all else."""
     return F.when(is_poll() & (F.col("returned") > 0), F.col("last_offset") + 1)

@@ -95,6 +95,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("refused-read", "bad-acknowledged"): ends.refused_though_acknowledged,
     ("refused-read", "bad-acknowledged-before"): ends.refused_by_the_next,
     ("read-above-hw", "ok-told"): ends.told_ok,
+    ("read-above-hw", "bad-acknowledged"): ends.below_an_acknowledged,
+    ("read-above-hw", "ok-acks-one"): ends.not_acknowledged_by_all,
     ("refused-read", "ok-start-untold"): ends.refused_with_no_start,
     ("refused-read", "bad-young"): ends.refused_too_young,
     ("refused-read", "unknown-empty"): ends.nothing_shown,

@@ -26,7 +26,7 @@ def tail_bad(s: Story) -> None:
 
 def tail_unknown(s: Story) -> None:
     log = sent(s)
-    s.poll(0, log[:3], process=20)
+    s.poll(0, log[:3], hw=4, process=20)
 
 
 def _drained_by_wire(s: Story) -> list[tuple[int, int]]:

@@ -8,16 +8,19 @@ from tests.golden.black_parts import sent
 from tests.golden.limits import RETENTION_MS
 from tests.support.histories import Story
 
+UNHEARD = "n9"
+"""Of which it is not known in which epoch it acknowledged anything."""
+
 
 def above_ok(s: Story) -> None:
-    log = sent(s)
+    log = sent(s, node=UNHEARD)
     # Its own HW may be older than the read; and a question asked before the answer came may be too.
     s.poll(0, log, hw=3, process=20, invoked=50, completed=60)
     s.poll(0, log[:2], hw=2, process=21, consumer="c1", invoked=55, completed=65)
 
 
 def above_bad(s: Story) -> None:
-    log = sent(s)
+    log = sent(s, node=UNHEARD)
     s.poll(0, log, hw=3, process=20, invoked=50, completed=60)
     s.poll(0, log[:2], hw=2, process=21, consumer="c1", invoked=61, completed=65)
 
@@ -37,6 +40,27 @@ def told_bad(s: Story) -> None:
     s.poll(0, log, process=20, invoked=50, completed=60)
     s.poll(4, [], hw=6, process=21, consumer="c1", invoked=61, completed=65)
     s.poll(4, [], hw=5, process=22, consumer="c2", invoked=66, completed=70)
+
+
+def below_an_acknowledged(s: Story) -> None:
+    """No answer had told an end as high; who had acknowledged the record had to have its watermark above it."""
+    s.poll(0, [], process=20)
+    log = sent(s, 2)
+    s.poll(0, log[:1], process=21, consumer="c1")
+    s.poll(0, log, process=20)
+
+
+def not_acknowledged_by_all(s: Story) -> None:
+    """By the leader alone, after the poll was asked for, by who may not have led in that epoch yet, and in another."""
+    s.poll(0, [], epoch=3, process=20)
+    s.send(1, 0, acks=1, process=1)
+    s.poll(0, [], epoch=3, process=21, consumer="c1")
+    now = s.now
+    s.send(2, 1, process=2, invoked=now + 1, completed=now + 3)
+    s.poll(0, [(0, 1)], epoch=3, process=21, consumer="c1", invoked=now + 2, completed=now + 4)
+    s.send(3, 2, node="n2", process=3)
+    s.poll(0, [(0, 1), (1, 2)], epoch=4, node="n2", process=22, consumer="c2")
+    s.poll(2, [(2, 3)], epoch=4, node="n2", process=22, consumer="c2")
 
 
 def _refused(s: Story, at: int, epoch: int, **how: Any) -> None:
@@ -95,7 +119,7 @@ def refused_bad(s: Story) -> None:
 
 
 def refused_by_who_showed_it(s: Story) -> None:
-    log = sent(s)
+    log = sent(s, node=UNHEARD)
     s.poll(0, log[:3], epoch=0, process=20)
     s.list_offsets(4, epoch=1, process=21)
     _refused_wrongly(s, 4, 1)
@@ -103,7 +127,7 @@ def refused_by_who_showed_it(s: Story) -> None:
 
 def refused_below_a_higher_epoch(s: Story) -> None:
     """Nobody showed as much in its epoch as in the next; what was shown in its own is enough."""
-    log = sent(s)
+    log = sent(s, node=UNHEARD)
     s.poll(0, log[:2], epoch=0, process=20)
     s.poll(0, log, epoch=2, process=21, consumer="c1")
     _refused_wrongly(s, 2, 1)
@@ -133,23 +157,28 @@ def end_back_in_one_epoch(s: Story) -> None:
 
 def end_below_an_end(s: Story) -> None:
     """No poll showed it."""
-    log = sent(s)
+    log = sent(s, node=UNHEARD)
     s.poll(0, log[:2], epoch=0, process=20)
     s.list_offsets(4, epoch=0, process=21)
     s.list_offsets(0, epoch=3, process=22)
 
 
 def _acknowledged(s: Story, **fields: Any) -> None:
-    """Two records, one of them read since; that leader was heard in epoch 3 before them."""
+    """Two records, one of them read since where not all acknowledged; that leader was heard in epoch 3 before them, and
+    after.
+    """
     s.list_offsets(0, epoch=3, process=20)
     sent(s, 2, **fields)
-    s.poll(0, [(0, 1)], epoch=3, process=20)
+    if fields:
+        s.poll(0, [(0, 1)], epoch=3, process=20)
+    else:
+        s.list_offsets(0, epoch=3, timestamp=-2, process=20)
 
 
 def end_below_an_acknowledged(s: Story) -> None:
-    """All in sync had it, and that leader's watermark had passed it."""
+    """All in sync had it, and that leader's watermark had passed it; so the next one has it."""
     _acknowledged(s)
-    s.list_offsets(1, epoch=3, process=21)
+    s.list_offsets(1, epoch=4, node="n2", process=21)
 
 
 def end_not_acknowledged_by_all(s: Story) -> None:

@@ -23,7 +23,7 @@ def shown_ok(s: Story) -> None:
 
 def shown_bad(s: Story) -> None:
     """It returned a record of its leader's epoch, of which the leader says later that it is not committed."""
-    log = sent(s)
+    log = sent(s, node="n9")
     s.poll(0, log, node="f2", invoked=50, completed=60, **NEAR)
     s.poll(0, log[:2], hw=2, process=21, consumer="c1", invoked=61, completed=65)
 

@@ -107,6 +107,6 @@ def looked_up_unknown(s: Story) -> None:
 def told_by_a_lookup(s: Story) -> None:
     """It found a record; a request that was sent later was told a watermark below it."""
     for nth in range(4):
-        s.send(nth + 1, nth, process=nth, timestamp=100 * (nth + 1))
+        s.send(nth + 1, nth, process=nth, timestamp=100 * (nth + 1), node="n9")
     _look_up(s, 350, 3, 400, invoked=50, completed=60)
     s.poll(0, [(0, 1), (1, 2), (2, 3)], hw=3, process=21, invoked=61, completed=65)

@@ -40,7 +40,7 @@ def another_offset(s: Story) -> None:
     first = _send(s, 1, 0, 0)
     _send(s, 2, 1, 1)
     _send(s, 1, 0, 2, resends=first)
-    _read(s, 1, 2)
+    s.poll(0, [(0, 1), (1, 2)], hw=3, process=900)
 
 
 def never_again(s: Story) -> None:

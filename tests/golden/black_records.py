@@ -20,7 +20,7 @@ def phantom_bad(s: Story) -> None:
 
 def nothing_read(s: Story) -> None:
     sent(s)
-    s.poll(0, [], process=20)
+    s.poll(0, [], hw=4, process=20)
 
 
 def aborted_ok(s: Story) -> None:
@@ -58,7 +58,7 @@ def duplicate_bad(s: Story) -> None:
 
 def lost_ok(s: Story) -> None:
     log = sent(s)
-    s.poll(0, log[:2], process=20)
+    s.poll(0, log[:2], hw=4, process=20)
     s.poll(2, log[2:], process=20)
 
 
@@ -173,4 +173,4 @@ def no_sends(s: Story) -> None:
 
 def unseen_bad(s: Story) -> None:
     log = sent(s)
-    s.poll(0, log[:3], process=20)
+    s.poll(0, log[:3], hw=4, process=20)

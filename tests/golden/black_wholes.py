@@ -11,9 +11,9 @@ def batch_ok(s: Story) -> None:
     s.send(1, 0, process=1)
     s.send([2, 3], outcome="info", process=2)
     s.send([4, 5, 6], 3, process=3)
-    s.poll(0, [(0, 1), (1, 2), (2, 3)], process=20)
+    s.poll(0, [(0, 1), (1, 2), (2, 3)], hw=6, process=20)
     # Two of the three were read.
-    s.poll(3, [(3, 4), (4, 5)], process=20)
+    s.poll(3, [(3, 4), (4, 5)], hw=6, process=20)
 
 
 def batch_reversed(s: Story) -> None:
@@ -59,7 +59,7 @@ def hole_ok(s: Story) -> None:
     s.send(1, 0, process=1)
     s.send(2, outcome="info", process=2)
     s.send(3, 2, process=3)
-    s.poll(0, [(0, 1)], process=20)
+    s.poll(0, [(0, 1)], hw=3, process=20)
     s.now += 60_000
     s.poll(2, [(2, 3)], log_start=2, process=21, consumer="c1")
     s.poll(1, [(2, 3)], process=22, consumer="c2", reader="confluent")
@@ -90,7 +90,7 @@ def hole_below_a_start(s: Story) -> None:
     """The log's start explains where a poll begins, and no gap above it."""
     sent(s)
     s.now += 60_000
-    s.poll(2, [(2, 3)], log_start=2, process=21, consumer="c1")
+    s.poll(2, [(2, 3)], hw=4, log_start=2, process=21, consumer="c1")
     s.send(7, 6, process=7)
     s.poll(2, [(2, 3), (3, 4), (6, 7)], log_start=2, process=22, consumer="c2")
 

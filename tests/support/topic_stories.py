@@ -58,7 +58,7 @@ class Remakers:
         self.told("A", phase="setup")
         for nth in range(4):
             self.send("A", nth + 1, nth, process=nth)
-        self.poll("A", 0, [(nth, nth + 1) for nth in range(3)], consumer="of-A")
+        self.poll("A", 0, [(nth, nth + 1) for nth in range(3)], hw=4, consumer="of-A")
         self.end("A")
         self.make("B")
         for nth in range(2):

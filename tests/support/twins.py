@@ -180,7 +180,7 @@ def read_above_hw(ops: list[Op]) -> set[Any]:
     told = [(op, epoch, op.response["hw"] if op.f == "poll" else end) for op, epoch, end in bounds]
     return {
         a.index
-        for a, in_epoch, end in shown
+        for a, in_epoch, end in shown + _acknowledged_ends(ops)
         for b, epoch, hw in told
         if in_epoch == epoch and (a.done or 0) < b.invoked and hw < end
     }

@@ -56,7 +56,7 @@ def _committed(story: Story) -> None:
     """Its leader told a watermark above it."""
     _led(story, "n1", 0)
     _lost_send(story)
-    story.poll(0, [(0, 1)], hw=2, process=22, consumer="c2")
+    story.poll(0, [(0, 1)], hw=3, process=22, consumer="c2")
     _led(story, "n2", 1)
 
 
