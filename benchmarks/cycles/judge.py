@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyspark.sql import types as T
-
 from checkers.black_box.facts import build_facts
 from checkers.history.load import stored_history
+from checkers.history.schema import LEADER_CHANGE
 from checkers.spark.session import open_session
 from checkers.spark.tables import empty
 from checkers.transactions.cycles import cycle_checks
@@ -22,13 +21,6 @@ from checkers.verdicts.jobs import collect_group
 
 BYTES_A_TRANSACTION = 1_500
 """Of JSON lines, about: two sends, a commit and a poll. By their size a session is chosen."""
-_CHANGES = T.StructType(
-    [
-        T.StructField("p", T.StringType()),
-        T.StructField("changed_ns", T.LongType()),
-        T.StructField("leader", T.StringType()),
-    ]
-)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -41,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     spark = open_session(history_bytes=arguments.transactions * BYTES_A_TRANSACTION)
     started = time.monotonic()
-    facts = build_facts(stored_history(spark, arguments.folder), empty(spark, _CHANGES), expiry=None)
+    facts = build_facts(stored_history(spark, arguments.folder), empty(spark, LEADER_CHANGE), expiry=None)
     rows = collect_group([cycle_checks(facts)])
     over = time.monotonic()
     spark.stop()

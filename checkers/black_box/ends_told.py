@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from checkers.history.load import History
 from checkers.history.responses import by_wire, is_poll, known_epoch, response_epoch, shown_end
-from checkers.spark.tables import one_piece
 
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
@@ -27,24 +26,19 @@ def told_end() -> Column:
 
 def told_by_leader(history: History) -> DataFrame:
     """(told_p, told_node, told): of every leader epoch in which a node answered: `epoch`, when it is first known to
-    have led in it, by an answer or by Metadata (`from_ns`), when the last request that it answered was sent (`to_ns`),
-    the highest end that it told.
+    have led in it, by an answer of its own (`from_ns`), when the last request that it answered was sent (`to_ns`), the
+    highest end that it told. What others say of it, by Metadata, it may not know yet.
     """
-    wire = by_wire()
-    answers = history.requests.where(wire & (F.col("outcome") == "ok")).select(
-        F.col("p").alias("told_p"),
-        F.col("node").alias("told_node"),
-        response_epoch().alias("epoch"),
-        F.col("complete_ns").alias("from_ns"),
-        F.col("invoke_ns").alias("to_ns"),
-        told_end().alias("end"),
-    )
-    named = history.marks.where((F.col("f") == "leadership") & F.col("leader").isNotNull()).select(
-        F.col("p").alias("told_p"), F.col("leader").alias("told_node"), "epoch", F.col("time_ns").alias("from_ns")
-    )
     return (
-        answers.unionByName(named, allowMissingColumns=True)
-        .transform(one_piece)
+        history.requests.where(by_wire() & (F.col("outcome") == "ok"))
+        .select(
+            F.col("p").alias("told_p"),
+            F.col("node").alias("told_node"),
+            response_epoch().alias("epoch"),
+            F.col("complete_ns").alias("from_ns"),
+            F.col("invoke_ns").alias("to_ns"),
+            told_end().alias("end"),
+        )
         .where(F.col("epoch") >= 0)
         .groupBy("told_p", "told_node", "epoch")
         .agg(F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"), F.max("end").alias("end"))
@@ -119,3 +113,14 @@ def shown_committed() -> Column:
         return (one["end"] > F.col("ack_offset")) & F.coalesce(one["epoch"] == F.col("ack_epoch"), around)
 
     return F.coalesce(F.exists("told", in_it), F.lit(False))
+
+
+def known_to_lead() -> Column:
+    """Of a row of `by_value` with `told` of the node that acknowledged it: whether that node led in `last_epoch` or a
+    later one by then, as its event log says, or an answer from before the send.
+    """
+
+    def by_then(one: Column) -> Column:
+        return (one["epoch"] >= F.col("last_epoch")) & (one["from_ns"] < F.col("send.invoke_ns"))
+
+    return F.coalesce(F.col("ack_epoch") >= F.col("last_epoch"), F.exists("told", by_then), F.lit(False))

@@ -6,8 +6,8 @@ starts here.
 
 *Forgiven*: an acks=1 record that nobody read, in a partition whose leader changed after its send began, or acknowledged
 by a broker that had been deposed by then, unless an answer showed it to be committed (`checkers.black_box.ends_told`).
-acks=1 allows its loss; it stays out of the version order, so that the record at its offset is no finding (counted by
-`lost`).
+Deposed is also who leads once more and does not know yet that another one has led in between. acks=1 allows its loss;
+it stays out of the version order, so that the record at its offset is no finding (counted by `lost`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
-from checkers.black_box.ends_told import shown_committed, told_by_leader
+from checkers.black_box.ends_told import known_to_lead, shown_committed, told_by_leader
 from checkers.black_box.jumps import jumps
 from checkers.evidence.unclean_elections import NONE, Unclean
 from checkers.history.faults import Interruption
@@ -73,9 +73,7 @@ def build_facts(
     settled: DataFrame | None = None,
     ended: DataFrame | None = None,
 ) -> Facts:
-    """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
-    the node that has led since then. events: the brokers' event logs.
-    """
+    """leader_changes: of each partition that saw one (`history.schema.LEADER_CHANGE`). events: brokers' event logs."""
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
@@ -257,11 +255,12 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         sent_op = acks.withColumnRenamed("op", "sent_op")
         grouped = grouped.join(sent_op, on=F.col("send.ack_op") == F.col("sent_op"), how="left").drop("sent_op")
     acked = (F.col("send.outcome") == "ok") & F.col("send.offset").isNotNull()
-    # The leader before the last change may not know of it yet, and still acknowledge.
-    deposed = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(False)) & F.col("changed_ns").isNotNull()
+    # The leader before the last change may not know of it yet, and still acknowledge; so may one that leads once more.
+    another = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(False))
+    deposed = F.col("changed_ns").isNotNull() & (another | (F.col("returned") & ~known_to_lead()))
     return (
         grouped.join(
-            F.broadcast(leader_changes.select("p", "changed_ns", F.col("leader").alias("last_leader"))),
+            F.broadcast(leader_changes.withColumnsRenamed({"leader": "last_leader", "epoch": "last_epoch"})),
             on="p",
             how="left",
         )
@@ -287,7 +286,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
             & ~F.col("shown_committed")
             & F.coalesce((F.col("changed_ns") >= F.col("send.invoke_ns")) | deposed, F.lit(False)),
         )
-        .drop("changed_ns", "last_leader", "told_p", "told_node", "told")
+        .drop("changed_ns", "last_leader", "last_epoch", "returned", "told_p", "told_node", "told")
     )
 
 

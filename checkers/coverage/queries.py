@@ -242,17 +242,19 @@ def isr_changes(evidence: Evidence) -> tuple[int, int]:
 
 
 def leader_changes(history: History, evidence: Evidence) -> DataFrame:
-    """(p, changed_ns, leader): the last time another broker took over a partition, and the node that has led since.
+    """schema.LEADER_CHANGE: the last time another broker took over a partition; the node that has led since, in which
+    epoch that began, and whether it had led before that.
 
     By ZooKeeper's log, which ends before the drain moves leaders about; where it has nothing of a partition, by what
     Metadata said before the drain. An epoch that rose alone is no change.
     """
     names = {node.broker_id: node.name for node in evidence.info.brokers if node.broker_id is not None}
-    named = F.create_map(*[F.lit(part) for pair in names.items() for part in pair])[F.col("leader")]
     states = evidence.znodes.states
     run_ns = (F.col("time_ms") + 1) * 1_000_000 - F.lit(evidence.info.origin_wall_ns)
     seen = states.where((F.col("leader") >= 0) & (F.col("leader") != F.col("led"))).select(
-        "p", run_ns.alias("at_ns"), (named if names else F.lit(None)).cast("string").alias("leader")
+        "p",
+        run_ns.alias("at_ns"),
+        _change(F.col("leader_epoch"), _named(names, "leader"), _named(names, "led")),
     )
     in_order = Window.partitionBy("p").orderBy("time_ns", "index")
     announced = (
@@ -261,14 +263,30 @@ def leader_changes(history: History, evidence: Evidence) -> DataFrame:
         .join(F.broadcast(states.select("p").distinct()), on="p", how="left_anti")
         .withColumn("was", F.lag("leader").over(in_order))
         .where(F.col("leader") != F.col("was"))
-        .select("p", F.col("time_ns").alias("at_ns"), "leader")
+        .select("p", F.col("time_ns").alias("at_ns"), _change(F.col("epoch"), F.col("leader"), F.col("was")))
     )
     return (
         seen.unionByName(announced)
         .transform(one_piece)
         .groupBy("p")
-        .agg(F.max("at_ns").alias("changed_ns"), F.max_by("leader", "at_ns").alias("leader"))
+        .agg(
+            F.max("at_ns").alias("changed_ns"),
+            F.max_by("change", F.struct("at_ns", "change.epoch")).alias("last"),
+            F.collect_set("change.led").alias("led"),
+        )
+        .select("p", "changed_ns", "last.*", F.array_contains("led", F.col("last.leader")).alias("returned"))
+        .drop("led")
     )
+
+
+def _change(epoch: Column, leader: Column, led: Column) -> Column:
+    return F.struct(epoch.cast("int").alias("epoch"), leader.alias("leader"), led.alias("led")).alias("change")
+
+
+def _named(names: Mapping[int, str], column: str) -> Column:
+    """The node of a broker's id."""
+    parts = [F.lit(part) for pair in names.items() for part in pair]
+    return (F.create_map(*parts)[F.col(column)] if parts else F.lit(None)).cast("string")
 
 
 def output_partitions(history: History, info: RunInfo) -> list[str]:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from checkers.black_box.batches import batch_checks
 from checkers.black_box.ends import end_checks
@@ -46,13 +45,6 @@ from checkers.verdicts.verdict import WITNESSES, Row
 
 CLOCKS_OFF_MS = 24 * 3600 * 1000
 """How far a broker's clock may be ahead before retention by time deletes what is not old enough by far."""
-_NO_CHANGES = T.StructType(
-    [
-        T.StructField("p", T.StringType()),
-        T.StructField("changed_ns", T.LongType()),
-        T.StructField("leader", T.StringType()),
-    ]
-)
 
 
 class NoPrefix(Exception):
@@ -132,7 +124,7 @@ def doubts_of(info: RunInfo, history: History, to_ns: int, *, deletions: bool) -
 
 def prefix_rows(history: History, *, transactions: bool, witnesses: int = WITNESSES) -> list[Row]:
     """What the families of prefix-closed checkers found, one job after the other. witnesses: of each kind, at most."""
-    facts = build_facts(history, empty(history.sends.sparkSession, _NO_CHANGES), expiry=None)
+    facts = build_facts(history, empty(history.sends.sparkSession, schema.LEADER_CHANGE), expiry=None)
     return collect_families(_groups(facts, transactions=transactions), parallel=1, witnesses=witnesses)
 
 

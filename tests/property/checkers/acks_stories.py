@@ -71,6 +71,26 @@ def _told_before(story: Story) -> None:
     story.poll(0, [(0, 1), (1, 9)], epoch=2, process=20)
 
 
+def _leads_again(story: Story) -> None:
+    """By what a third broker told it leads once more; it may not know, nor that n2 has led, and cut its log then."""
+    _led(story, "n1", 0)
+    _led(story, "n2", 1)
+    _led(story, "n1", 2)
+    story.send(1, 0, process=1)
+    story.send(2, 1, acks=1, process=2)
+    story.send(9, 1, process=9)
+    story.poll(0, [(0, 1), (1, 9)], epoch=2, process=20)
+
+
+def _knows_that_it_leads_again(story: Story) -> None:
+    """It had answered in that epoch."""
+    _led(story, "n1", 0)
+    _led(story, "n2", 1)
+    _led(story, "n1", 2)
+    story.list_offsets(0, epoch=2, process=22)
+    _lost_send(story)
+
+
 ACKS_ONE: dict[str, tuple[Callable[[Story], None], str]] = {
     "never": (_never_changed, "invalid"),
     "before": (_changed_before, "invalid"),
@@ -79,6 +99,8 @@ ACKS_ONE: dict[str, tuple[Callable[[Story], None], str]] = {
     "deposed": (_answered_by_the_deposed, "valid"),
     "committed": (_committed, "invalid"),
     "told-by-a-later-leadership": (_told_before, "valid"),
+    "leads-again": (_leads_again, "valid"),
+    "knows-that-it-leads-again": (_knows_that_it_leads_again, "invalid"),
 }
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, build_facts
 from checkers.history.load import load_history
+from checkers.history.schema import LEADER_CHANGE
 from checkers.spark import running
 from checkers.transactions import cycle_edges, cycle_peeling
 from checkers.transactions.cycle_edges import REAL_TIME, RW, WR, WW, dependencies
@@ -70,10 +71,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         path = write_history(folder / "history.jsonl", merged(HISTORIES, HISTORIES))
         history, health = load_history(spark, path, folder / "parquet")
         assert not health.problems
-        nobody = spark.range(0).select(
-            F.lit("").alias("p"), F.lit(0).cast("bigint").alias("changed_ns"), F.lit("").alias("leader")
-        )
-        facts = build_facts(history, nobody, expiry=None)
+        facts = build_facts(history, spark.createDataFrame([], LEADER_CHANGE), expiry=None)
         family = cycle_checks(facts)
         figures = {(row.checker, row.p, row["name"]): row.value for row in family.figures.collect()}
         yield Judged(facts, dependencies(facts), list(family.rows), figures)

@@ -19,7 +19,7 @@ from checkers.black_box.facts import build_facts
 from checkers.evidence.unclean_elections import Unclean, UncleanElection
 from checkers.groups.families import of_groups
 from checkers.history.load import load_history
-from checkers.history.schema import OFFSETS_TOPIC
+from checkers.history.schema import LEADER_CHANGE, OFFSETS_TOPIC
 from checkers.transactions.inputs import input_checks
 from tests.support.group_stories import Group
 from tests.support.histories import TICK_NS, Story, merged, write_history
@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("R9")]
 EPOCH = 3
 ELECTION = UncleanElection(EPOCH, 500 * TICK_NS, 550 * TICK_NS)
 """Told before tick 500 is what it may have taken; told after 550 is what it cannot have."""
-CHANGES = "p string, changed_ns bigint, leader string"
 
 
 def _later(story: Story) -> None:
@@ -108,7 +107,7 @@ def kinds(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapp
     with pyspark_sockets():
         history, health = load_history(spark, write_history(folder / "h.jsonl", lines), folder / "parquet")
         assert not health.problems
-        facts = build_facts(history, spark.createDataFrame([], CHANGES), expiry=None, unclean=unclean)
+        facts = build_facts(history, spark.createDataFrame([], LEADER_CHANGE), expiry=None, unclean=unclean)
         families = [family for build in of_groups(history).values() for family in build()]
         families += [deletion_checks(facts), input_checks(facts)]
         frames = [family.findings for family in families if family.findings is not None]

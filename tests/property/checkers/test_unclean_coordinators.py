@@ -27,7 +27,7 @@ from checkers.black_box.facts import build_facts
 from checkers.evidence.unclean_elections import Unclean, UncleanElection
 from checkers.groups.families import of_groups
 from checkers.history.load import load_history
-from checkers.history.schema import FINDING, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from checkers.history.schema import FINDING, LEADER_CHANGE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from checkers.transactions.families import transactions
 from checkers.transactions.whole import whole_checks
 from checkers.verdicts.catalogue import BY_NAME
@@ -54,7 +54,6 @@ OFTEN_BACK = [
     ("transaction-offsets", "bad-forgotten"),
     ("exactly-once", "bad"),
 ]
-CHANGES = "p string, changed_ns bigint, leader string"
 SOME: Unclean = {"elsewhere-0": [UncleanElection(1, 0, None)]}
 NEVER_BACK = [
     ("offset-regression", "bad-invented"),
@@ -101,7 +100,7 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rows
     with pyspark_sockets():
         history, health = load_history(spark, write_history(folder / "h.jsonl", merged(cases)), folder / "parquet")
         assert not health.problems
-        facts = build_facts(history, spark.createDataFrame([], CHANGES), expiry=None, unclean=SOME)
+        facts = build_facts(history, spark.createDataFrame([], LEADER_CHANGE), expiry=None, unclean=SOME)
         families = [family for build in {**of_groups(history), **transactions(facts)}.values() for family in build()]
         frames = [family.findings for family in families if family.findings is not None]
         rows = reduce(DataFrame.unionByName, frames).collect()
@@ -317,7 +316,7 @@ def test_value_that_an_election_took_hides_none_that_it_did_not(spark: SparkSess
     unclean: Unclean = {"hw-0": [UncleanElection(3, 500_000_000, None)]}
     with pyspark_sockets():
         history, _ = load_history(spark, write_history(tmp_path / "h.jsonl", story.lines), tmp_path / "parquet")
-        facts = build_facts(history, spark.createDataFrame([], CHANGES), expiry=None, unclean=unclean)
+        facts = build_facts(history, spark.createDataFrame([], LEADER_CHANGE), expiry=None, unclean=unclean)
         rows = whole_checks(facts).findings
         assert rows is not None
         (row,) = excuse_unclean(unclean)(rows).where(F.col("checker") == "torn-transaction").collect()
