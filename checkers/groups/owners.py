@@ -4,6 +4,10 @@ From what SyncGroup answered. A static member that was started anew goes on unde
 generation (KIP-345), so that it is known by its instance. Two members are told apart by ids, so that nobody who joins
 without one is given an id that somebody else was given: two clients that go by one id would both own what is given to
 it. Valid takes a generation in which several members synced.
+
+A generation's number may be given out again, after an unclean election of the offsets topic. So who was given a
+partition is held against who was given it right before, in the generation of that number: each pair is a finding, with
+times of its own.
 """
 
 from __future__ import annotations
@@ -27,33 +31,30 @@ def owner_checks(facts: GroupFacts) -> Family:
         F.coalesce("instance", "member").alias("owner"),
         F.explode("partitions").alias("p"),
     )
-    by_generation = given.groupBy("group", "generation", "p").agg(
-        F.min(F.struct("owner", "op")).alias("one"),
-        F.max(F.struct("owner", "op")).alias("other"),
-        F.min("invoke_ns").alias("from_ns"),
-        F.max("complete_ns").alias("to_ns"),
-        F.count(F.lit(1)).alias("assigned"),
-    )
+    in_turn = Window.partitionBy("group", "generation", "p").orderBy("invoke_ns", "op")
     found = apply_rules(
-        by_generation,
+        given.withColumn("last", F.lag(F.struct("owner", "op", "invoke_ns")).over(in_turn)),
         [
             Rule(
                 OVERLAP,
-                F.col("one.owner") != F.col("other.owner"),
+                F.col("last.owner") != F.col("owner"),
                 text(
                     "group {g}, generation {n}: {p} was given to {a} and to {b}",
                     g=F.col("group"),
                     n=F.col("generation"),
                     p=F.col("p"),
-                    a=F.col("one.owner"),
-                    b=F.col("other.owner"),
+                    a=F.col("last.owner"),
+                    b=F.col("owner"),
                 ),
                 name="given",
-                ops=[F.col("one.op"), F.col("other.op")],
-                from_ns=F.col("from_ns"),
-                to_ns=F.col("to_ns"),
+                ops=[F.col("last.op"), F.col("op")],
+                from_ns=F.col("last.invoke_ns"),
+                to_ns=F.col("complete_ns"),
             )
         ],
+    )
+    by_generation = given.groupBy("group", "generation", "p").agg(
+        F.min("owner").alias("owner"), F.count(F.lit(1)).alias("assigned")
     )
     shared = (
         facts.syncs.groupBy("group", "generation")
@@ -62,13 +63,13 @@ def owner_checks(facts: GroupFacts) -> Family:
     )
     owned = Window.partitionBy("group", "p").orderBy("generation")
     per_partition = (
-        by_generation.withColumn("before", F.lag("one.owner").over(owned))
+        by_generation.withColumn("before", F.lag("owner").over(owned))
         .join(shared, on=["group", "generation"], how="left")
         .groupBy("p")
         .agg(
             F.sum("assigned").alias("assigned"),
             F.count("members").alias("shared"),
-            F.count_if(F.col("before") != F.col("one.owner")).alias("handed_over"),
+            F.count_if(F.col("before") != F.col("owner")).alias("handed_over"),
         )
     )
     return Family(

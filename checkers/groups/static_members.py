@@ -3,7 +3,9 @@
 A *return* is a join by an instance without a member id, after that instance had synced in a generation, which was
 answered ok. Two rules. *Return*: it was answered with a later generation, though nothing was seen that may have begun
 one. *Share*: in one generation one owner (an instance, or a member) was given one share by one sync and another by
-another: whoever comes back is given what it had.
+another: whoever comes back is given what it had. A share is held against the one right before, and a return against the
+instance's last sync: an unclean election of the offsets topic may have taken generations back, and their numbers may be
+given out again.
 
 What may begin a generation, from the first sync of the present one on until the return was answered: a join by anybody
 else that was not answered with the present one or a lower one, but for members that had been told of a rebalance since
@@ -91,13 +93,14 @@ def _events(facts: GroupFacts) -> DataFrame:
 
 
 def _returns(facts: GroupFacts, events: DataFrame) -> DataFrame:
-    """Returns with `had` (the instance's newest sync before), since when that generation was whole, and who was given
+    """Returns with `had` (the instance's last sync before), since when that generation was whole, and who was given
     it.
     """
     anew = (F.col("asked_member") == "") & F.col("instance").isNotNull() & F.col("late_ns").isNotNull()
     joins = events.where((F.col("f") == "join") & F.col("ok") & anew).withColumnRenamed("of", "answered")
     mine = facts.syncs.where(F.col("instance").isNotNull())
-    held = latest(["group", "instance"], mine, joins, F.struct("generation", "op", "complete_ns"), "invoke_ns", "had")
+    sync = F.struct("invoke_ns", "op", "generation", "complete_ns")
+    held = latest(["group", "instance"], mine, joins, sync, "invoke_ns", "had")
     whole = facts.syncs.groupBy("group", "generation").agg(F.min("complete_ns").alias("since_ns"))
     return (
         held.where(F.col("had").isNotNull())
@@ -207,15 +210,10 @@ def _shares(facts: GroupFacts, homes: DataFrame) -> DataFrame:
         "invoke_ns",
         "complete_ns",
     )
+    in_turn = Window.partitionBy("group", "generation", "owner").orderBy("invoke_ns", "op")
     differing = (
-        shares.groupBy("group", "generation", "owner")
-        .agg(
-            F.min(F.struct("share", "op")).alias("one"),
-            F.max(F.struct("share", "op")).alias("other"),
-            F.min("invoke_ns").alias("from_ns"),
-            F.max("complete_ns").alias("to_ns"),
-        )
-        .where(F.col("one.share") != F.col("other.share"))
+        shares.withColumn("last", F.lag(F.struct("share", "op", "invoke_ns")).over(in_turn))
+        .where(F.col("last.share") != F.col("share"))
         .join(F.broadcast(homes), on="group", how="left")
     )
     return apply_rules(
@@ -229,13 +227,13 @@ def _shares(facts: GroupFacts, homes: DataFrame) -> DataFrame:
                     g=F.col("group"),
                     n=F.col("generation"),
                     w=F.col("owner"),
-                    a=_named("one.share"),
-                    b=_named("other.share"),
+                    a=_named("last.share"),
+                    b=_named("share"),
                 ),
                 name="share",
-                ops=[F.col("one.op"), F.col("other.op")],
-                from_ns=F.col("from_ns"),
-                to_ns=F.col("to_ns"),
+                ops=[F.col("last.op"), F.col("op")],
+                from_ns=F.col("last.invoke_ns"),
+                to_ns=F.col("complete_ns"),
             )
         ],
     )

@@ -25,11 +25,12 @@ def static_member(ops: list[Op]) -> set[Any]:
             continue
         of_group = [one for one in asked if one.request["group"] == op.request["group"]]
         had = [
-            one.request["generation"]
+            (one.invoked, one.index, one.request["generation"])
             for one in syncs
             if one in of_group and _owner(one) == _owner(op) and (one.done or 0) < op.invoked
         ]
-        if had and op.response["generation"] > max(had) and not _disturbed(op, max(had), of_group, ops):
+        present = max(had)[2] if had else op.response["generation"]
+        if op.response["generation"] > present and not _disturbed(op, present, of_group, ops):
             found.add(op.index)
     return found
 

@@ -52,6 +52,46 @@ def _fenced(story: Story, since: int) -> None:
     group.commit("a", 4, 1)
 
 
+def _owners(story: Story, since: int) -> None:
+    """The generation's number is given out again; then two members own the partition in it."""
+    group = Group(story)
+    group.enters("a", 4)
+    _later(story)
+    group.enters("b", 4)
+    if since > 4:
+        group.enters("c", 4)
+
+
+def _owners_before(story: Story, since: int) -> None:
+    """Two owned it before."""
+    group = Group(story)
+    group.enters("a", 4)
+    if since > 4:
+        group.enters("b", 4)
+    _later(story)
+    group.enters("c", 4)
+
+
+def _shares(story: Story, since: int) -> None:
+    """In the generation whose number is given out again a member is given one share, and another."""
+    group = Group(story)
+    group.enters("a", 4, (0, 1))
+    _later(story)
+    group.enters("a", 4)
+    if since > 4:
+        group.sync("a", 4, (0, 2))
+
+
+def _return(story: Story, since: int) -> None:
+    """An instance comes back within its session, and is answered with a later generation than it had last."""
+    group = Group(story)
+    group.enters("i-1", 9 if since > 4 else 3, instance="i")
+    _later(story)
+    if since > 4:
+        group.enters("i-1", 3, instance="i", again=True)
+    group.join("i-2", 4, instance="i")
+
+
 def _committed(story: Story, txn: int, offset: int) -> None:
     of_it: dict[str, Any] = {"txn": txn, "transactional_id": "t", "process": 1}
     offsets = [{"p": f"{story.topic}-0", "offset": offset}]
@@ -86,6 +126,10 @@ def _start(story: Story, since: int) -> None:
 STORIES: Mapping[str, tuple[str, str, Callable[[Story, int], None]]] = {
     "generations": ("generation", "", _generation),
     "fences": ("fenced-commit", "", _fenced),
+    "owners": ("overlapping-owners", "given", _owners),
+    "ownersbefore": ("overlapping-owners", "given", _owners_before),
+    "shares": ("static-member", "share", _shares),
+    "returns": ("static-member", "return", _return),
     "commits": ("transaction-offsets", "back", _forgotten),
     "deletions": ("deleted-records", "shown", _shown),
     "starts": ("deleted-records", "forgot", _start),
