@@ -82,6 +82,11 @@ UNCLEAN = Allowance(
         "committed-lost": _ALL,
         "at-most-once": _ALL,
         "at-least-once": _ALL,
+        "exactly-once": _ALL,
+        # A client whose position lies beyond the new end goes back by itself.
+        "nonmonotonic-poll": _ALL,
+        "last-value": _ALL,
+        "old-value": _ALL,
         "resend-offset": _ALL,
         "duplicate": frozenset({"resent"}),
         "int-nonmonotonic-send": frozenset({"resent"}),
@@ -94,6 +99,20 @@ UNCLEAN = Allowance(
         "isr-znode": frozenset({"unclean-leader"}),
     },
 )
+UNDECIDED = "undecided"
+LOST_MARKERS = Allowance(
+    "unclean.leader.election.enable=true",
+    "a leader was elected from outside the ISR, whose log may lack markers",
+    {
+        # Nobody writes a marker once more that was answered. What has none stays open, until the next marker of its
+        # producer, which ends it as it ends its own.
+        "hanging-transaction": frozenset({""}),
+        "aborted-transaction-read": _ALL,
+        "open-transaction": frozenset({"two"}),
+    },
+)
+"""Of its partition."""
+
 UNCLEAN_OFFSETS = Allowance(
     "unclean.leader.election.enable=true",
     f"a leader of {OFFSETS_TOPIC} was elected from outside the ISR",
@@ -109,6 +128,8 @@ UNCLEAN_OFFSETS = Allowance(
         "fenced-commit": _ALL,
         "overlapping-owners": frozenset({"given"}),
         "static-member": _ALL,
+        # A marker that is lost there is not written once more.
+        "hanging-transaction": frozenset({UNDECIDED}),
     },
 )
 """Of whichever partition: which group lies in which is not told."""
@@ -170,7 +191,18 @@ def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
         from_ns=F.col("from_ns"),
         to_ns=F.col("to_ns"),
     )
-    taken_back = attributable_to_any(of_topic(unclean, OFFSETS_TOPIC), from_ns=F.col("from_ns"), to_ns=F.col("to_ns"))
+    unmarked = attributable(
+        unclean,
+        lost_epoch=F.lit(None).cast("int"),
+        # What hangs, and what files hold, has been there at any time.
+        from_ns=F.when(F.col("checker") == "aborted-transaction-read", F.col("from_ns")),
+        to_ns=F.col("to_ns"),
+    )
+    taken_back = attributable_to_any(
+        of_topic(unclean, OFFSETS_TOPIC),
+        from_ns=F.when(F.col("rule") != UNDECIDED, F.col("from_ns")),
+        to_ns=F.col("to_ns"),
+    )
     undone = attributable_to_any(
         of_topic(unclean, TRANSACTIONS_TOPIC),
         # The one rule of which it is known when that had been stored which was lost.
@@ -180,6 +212,7 @@ def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
     )
     accounted = (
         (_covered(UNCLEAN) & its_doing)
+        | (_covered(LOST_MARKERS) & unmarked)
         | (_covered(UNCLEAN_OFFSETS) & taken_back)
         | (_covered(UNCLEAN_TRANSACTIONS) & undone)
     )
@@ -218,6 +251,7 @@ def reason_for(
         (UNSEEN_START, retention),
         (BROUGHT_BACK, True),
         (UNCLEAN, unclean),
+        (LOST_MARKERS, unclean),
         (UNCLEAN_OFFSETS, unclean),
         (UNCLEAN_TRANSACTIONS, unclean),
         (LONGEST, True),

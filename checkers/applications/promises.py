@@ -19,7 +19,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
-from checkers.evidence.unclean_elections import attributable, of_topic
+from checkers.evidence.unclean_elections import of_topic, taken_back
 from checkers.history.schema import OFFSETS_TOPIC
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -28,12 +28,6 @@ AT_MOST, AT_LEAST = "at-most-once", "at-least-once"
 
 def _topic() -> Column:
     return F.regexp_replace("p", r"-\d+$", "").alias("topic")
-
-
-def _taken_back(facts: Facts, by_ns: Column) -> Column:
-    """Of a row with `p`: whether an unclean election of its partition had come by then."""
-    nothing = F.lit(None).cast("bigint")
-    return attributable(facts.unclean, lost_epoch=nothing.cast("int"), from_ns=nothing, to_ns=by_ns)
 
 
 def _commits_taken_back(facts: Facts, by_ns: Column) -> Column:
@@ -74,11 +68,11 @@ def promise_checks(facts: Facts) -> Family:
         .join(F.broadcast(promises), on="topic", how="inner")
         .join(processed.select("group", "p", "value"), on=["group", "p", "value"], how="left_anti")
         .where(~F.col("expired"))
-        .withColumn("excused", _taken_back(facts, F.col("drained_ns")))
+        .withColumn("excused", taken_back(facts.unclean, F.col("drained_ns")))
     )
     again = F.col("last.invoke_ns")
     twice = processed.where(F.col("times") > 1).withColumn(
-        "excused", _taken_back(facts, again) | _commits_taken_back(facts, again)
+        "excused", taken_back(facts.unclean, again) | _commits_taken_back(facts, again)
     )
     kind = F.when(F.col("excused"), F.lit("allowed")).otherwise(F.lit("invalid"))
     found = [

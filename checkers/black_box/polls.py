@@ -37,10 +37,12 @@ def poll_checks(facts: Facts) -> Family:
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     stepped = (
         polls.withColumn(
-            "previous", F.last(F.when(ok, F.struct("next_position", "op", "node")), ignorenulls=True).over(before)
+            "previous",
+            F.last(F.when(ok, F.struct("next_position", "op", "node", "complete_ns")), ignorenulls=True).over(before),
         )
         .withColumn("previous_next", F.col("previous.next_position"))
         .withColumn("previous_op", F.col("previous.op"))
+        .withColumn("previous_ns", F.col("previous.complete_ns"))
         .withColumn("tried", F.lag("outcome").over(order))
         .where(ok)
     )
@@ -276,7 +278,7 @@ def _poll_finding(rows: DataFrame, checker: str, template: str, at: str, other: 
                 text(template, c=F.col("consumer"), a=F.col(at), b=F.col(other)),
                 offset=F.col(at),
                 ops=[F.col("previous_op"), F.col("op")],
-                from_ns=F.col("invoke_ns"),
+                from_ns=F.coalesce("previous_ns", "invoke_ns"),
                 to_ns=F.col("complete_ns"),
             )
         ],

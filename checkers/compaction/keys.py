@@ -5,7 +5,8 @@ start to behind an acknowledged sentinel, without a jump, from one leader in one
 key with the highest offset that had certainly been in the log (acknowledged, or read) before the reading began.
 Compaction removes a record only where a newer one of its key is in the log; and a tombstone, after
 `delete.retention.ms`, once nothing older is left (Kafka's LogCleaner). So a reading returns of each key nothing (newest
-is a tombstone), or newest, or something newer.
+is a tombstone), or newest, or something newer. Of records that an unclean election may have taken none counts as newest
+beside one that it has not.
 
 Old value: all that was returned of the key is older than newest; of a tombstone that is unknown where the reading took
 longer than a cleaner leaves tombstones: both may have gone once it had read the older record. Last value: nothing was
@@ -22,6 +23,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.drain import read_by, sentinel_end
 from checkers.black_box.facts import Facts
+from checkers.evidence.unclean_elections import to_come
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 LAST, OLD = "last-value", "old-value"
@@ -41,6 +43,7 @@ def key_checks(facts: Facts, tombstones_ns: int) -> Family:
         "tombstone",
         F.col("known_offset").alias("offset"),
         "effective_ns",
+        "epoch",
         F.col("send.op").alias("op"),
         F.col("send.outcome").alias("outcome"),
         F.col("send.invoke_ns").alias("sent_ns"),
@@ -53,8 +56,10 @@ def key_checks(facts: Facts, tombstones_ns: int) -> Family:
     returned = history.polls.join(F.broadcast(readings.select(*_READING)), on=list(_READING), how="left_semi").select(
         *_READING, "value", "offset", F.col("op").alias("poll_op")
     )
+    survives = -to_come(facts.unclean, F.col("epoch"))
+    record = F.struct(survives.alias("survives"), "offset", "value", "tombstone", "op", "effective_ns", "epoch")
     newest = there.groupBy(*_READING, "key", "leader", "reading_op", "began_ns", "ended_ns").agg(
-        F.max(F.struct("offset", "value", "tombstone", "op", "effective_ns")).alias("newest")
+        F.max(record).alias("newest")
     )
     kept = (
         returned.join(keyed, on=["p", "value"], how="inner")
@@ -159,6 +164,7 @@ def _findings(judged: DataFrame, tombstones_ns: int) -> DataFrame:
                 ops=[F.col("newest.op"), F.col("reading_op")],
                 from_ns=F.col("newest.effective_ns"),
                 to_ns=F.col("ended_ns"),
+                lost_epoch=F.col("newest.epoch"),
             ),
             Rule(
                 OLD,
@@ -180,6 +186,7 @@ def _findings(judged: DataFrame, tombstones_ns: int) -> DataFrame:
                 ops=[F.col("newest.op"), F.col("kept.poll_op")],
                 from_ns=F.col("newest.effective_ns"),
                 to_ns=F.col("ended_ns"),
+                lost_epoch=F.col("newest.epoch"),
             ),
         ],
     )

@@ -40,6 +40,7 @@ Unclean = Mapping[str, Sequence[UncleanElection]]
 """Partition → its unclean elections; none where the configuration forbids them."""
 
 NONE: Unclean = {}
+_LAST_EPOCH = 2**31 - 1
 _KIND = "array<struct<leader_epoch: int, from_ns: bigint, until_ns: bigint>>"
 
 
@@ -87,6 +88,12 @@ def attributable(
     return F.exists(_of_partition(unclean), to_this) if unclean else F.lit(False)
 
 
+def taken_back(unclean: Unclean, by_ns: Column) -> Column:
+    """Of a row with `p`: whether an unclean election of its partition had come by then."""
+    nothing = F.lit(None).cast("bigint")
+    return attributable(unclean, lost_epoch=nothing.cast("int"), from_ns=nothing, to_ns=by_ns)
+
+
 def attributable_to_any(elections: Sequence[UncleanElection], *, from_ns: Column, to_ns: Column) -> Column:
     """Whether what was there at from_ns, and was not at to_ns, may be attributable to one of these, of whichever
     partition it was a record: by time alone.
@@ -123,6 +130,14 @@ def epoch_interval(unclean: Unclean, leader_epoch: Column) -> Column:
         return F.lit(0)
     before = F.filter(_of_partition(unclean), lambda election: election["leader_epoch"] <= leader_epoch)
     return F.when(leader_epoch.isNotNull(), F.size(before))
+
+
+def to_come(unclean: Unclean, leader_epoch: Column) -> Column:
+    """Of a row with `p`: how many unclean elections its partition had after that leader epoch, at most. Of several that
+    are gone one that none of them can have taken comes first: nothing excuses it.
+    """
+    every = epoch_interval(unclean, F.lit(_LAST_EPOCH))
+    return every - F.coalesce(epoch_interval(unclean, leader_epoch), F.lit(0))
 
 
 def with_highest(

@@ -11,6 +11,8 @@ taken a higher one back before.
 Exactly-once. Input grain: one row per value that read_committed showed of a partition of which a group's last committed
 offset is known. Each below that offset is the source of exactly one output that read_committed shows, each at it or
 above of none. That an output is missing counts only once every partition with outputs was drained under read_committed.
+An unclean election of the input's partition takes back what processors had been given, and puts others in its place: as
+of other applications, neither then can be kept. One of an output's partition takes the output.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
+from checkers.evidence.unclean_elections import attributable, taken_back
 from checkers.history.transactions import ABORTED, transactions_table
 from checkers.spark.latest import last_of
 from checkers.spark.tables import one_piece
@@ -225,9 +228,12 @@ def _exactly_once(facts: Facts) -> Family:
         .join(_outputs(facts), on=F.col("value") == F.col("source"), how="left")
         .withColumn("made", F.coalesce("made", F.lit(0)))
         .join(_undrained(facts), on="group", how="left")
+        .join(_taken_outputs(facts), on=F.col("value") == F.col("taken_source"), how="left")
     )
     below = F.col("offset") < F.col("end")
     missing = below & (F.col("made") == 0)
+    by_ns = F.when(missing, F.col("end_ns")).otherwise(F.col("made_ns"))
+    lost_output = missing & F.col("taken_source").isNotNull()
     where = text(
         "input {v} at {p} offset {o}, committed offset {e}, ",
         v=F.col("value"),
@@ -259,12 +265,14 @@ def _exactly_once(facts: Facts) -> Family:
                 name=F.when(~missing, F.lit("again"))
                 .when(F.col("undone_ns").isNotNull(), F.lit("undone"))
                 .otherwise(F.lit("never")),
-                kind=F.when(missing & F.col("undrained").isNotNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
+                kind=F.when(missing & F.col("undrained").isNotNull(), F.lit("unknown"))
+                .when(taken_back(facts.unclean, by_ns) | lost_output, F.lit("allowed"))
+                .otherwise(F.lit("invalid")),
                 offset=F.col("offset"),
                 value=F.col("value"),
                 ops=[F.col("op"), F.col("first.op"), F.col("other.op"), F.col("end_op")],
                 from_ns=F.col("sent_ns"),
-                to_ns=F.when(missing, F.col("end_ns")).otherwise(F.col("made_ns")),
+                to_ns=by_ns,
             )
         ],
     )
@@ -290,6 +298,20 @@ def _exactly_once(facts: Facts) -> Family:
                 figures(ends, {(EXACTLY_ONCE, "final_offsets"): F.lit(1)}),
             ]
         ),
+    )
+
+
+def _taken_outputs(facts: Facts) -> DataFrame:
+    """(taken_source): inputs of which an output, of a transaction that may be committed, may have been lost by an
+    unclean election of its own partition before that was drained.
+    """
+    lost = facts.by_value.where(F.col("source").isNotNull() & (F.col("n_reads") == 0) & (F.col("fate") != ABORTED))
+    drains = facts.history.marks.where(F.col("f") == "drain-complete").groupBy("p").agg(F.max("time_ns").alias("to_ns"))
+    its_doing = attributable(
+        facts.unclean, lost_epoch=F.col("epoch"), from_ns=F.col("send.invoke_ns"), to_ns=F.col("to_ns")
+    )
+    return (
+        lost.join(drains, on="p", how="left").where(its_doing).select(F.col("source").alias("taken_source")).distinct()
     )
 
 

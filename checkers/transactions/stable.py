@@ -17,6 +17,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.allowances.allowances import UNDECIDED
 from checkers.black_box.facts import Facts
 from checkers.history.responses import (
     by_wire,
@@ -216,6 +217,7 @@ def _undecided(facts: Facts) -> DataFrame:
                     s=F.round((F.col("to_ns") - F.col("from_ns")) / 1e9, 1),
                 ),
                 kind=F.when(long & F.col("not_taken").isNull(), F.lit("invalid")).otherwise(F.lit("unknown")),
+                name=UNDECIDED,
                 ops=[F.col("op")],
                 from_ns=F.col("from_ns"),
                 to_ns=F.col("to_ns"),

@@ -11,17 +11,15 @@ is left out.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
 from checkers.black_box.lost import covered_ranges, passed_over
-from checkers.evidence.unclean_elections import epoch_interval
+from checkers.evidence.unclean_elections import to_come
 from checkers.history.transactions import COMMITTED, UNKNOWN
 from checkers.transactions.names import LOST, TORN
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-
-_LAST_EPOCH = 2**31 - 1
 
 
 def _values(facts: Facts) -> DataFrame:
@@ -61,17 +59,18 @@ def _values(facts: Facts) -> DataFrame:
     )
 
 
-def _to_come(facts: Facts) -> Column:
-    """How many unclean elections its partition had after the epoch in which it was written, at most. Of several values
-    that are gone one that none can have taken comes first: nothing excuses it.
-    """
-    every = epoch_interval(facts.unclean, F.lit(_LAST_EPOCH))
-    return every - F.coalesce(epoch_interval(facts.unclean, F.col("epoch")), F.lit(0))
-
-
 def whole_checks(facts: Facts) -> Family:
     history, values = facts.history, _values(facts)
-    one = F.struct(_to_come(facts).alias("to_come"), "p", "offset", "value", "op", "sent_ns", "placed_ns", "epoch")
+    one = F.struct(
+        to_come(facts.unclean, F.col("epoch")).alias("to_come"),
+        "p",
+        "offset",
+        "value",
+        "op",
+        "sent_ns",
+        "placed_ns",
+        "epoch",
+    )
     whole = values.groupBy("txn", "fate").agg(
         F.min(F.when(F.col("seen"), one)).alias("shown"),
         F.min(F.when(F.col("hidden"), one)).alias("gone"),
