@@ -3,10 +3,11 @@
 Input grain: one row per record, with its partition, offset, when its send was begun and when it was first known to be
 gone. By time: its timestamp is the client's, taken after its send was begun, so that it was that old by the broker's
 clock, and how far this was off is in `Expiry.age_ns`. By size: at most these records lay above it: all sent to its
-partition by then, minus those known to lie at or below its offset; nothing else writes to the topic of a run, and the
-lab sends a record once. By request: one that named an offset above the record had been begun, and did not certainly
-fail; one that was acknowledged before the record was sent is about another record there. All are bounds from above:
-what is refused cannot have been deleted.
+partition by then, minus those known to lie at or below its offset; the lab sends a record once, and nothing else writes
+to the topic of a run, but for markers of transactions, as many as coordinators like: of a partition that has those it
+is not known how much lay above. By request: one that named an offset above the record had been begun, and did not
+certainly fail; one that was acknowledged before the record was sent is about another record there. All are bounds from
+above: what is refused cannot have been deleted.
 """
 
 from __future__ import annotations
@@ -62,11 +63,20 @@ def with_expired(expiry: Expiry | None, rows: DataFrame, history: History, *, re
     above = F.col("sent_by_then") - (F.lit(0) if reused else F.col("not_above"))
     expired = expired | (above * F.lit(expiry.record_bytes) >= F.lit(expiry.size_bytes))
     known, sends = F.col("gone_ns").isNotNull(), history.sends
+    expired = expired | F.coalesce("marked", F.lit(False))
+    rows = rows.join(F.broadcast(_with_markers(history)), on="p", how="left")
     return (
         _counted(_counted(rows, "gone_ns", sends, "invoke_ns", "sent_by_then"), "offset", sends, "offset", "not_above")
         .withColumn("expired", F.coalesce(known & expired, F.lit(False)))
-        .drop("sent_by_then", "not_above", "on_request")
+        .drop("sent_by_then", "not_above", "on_request", "marked")
     )
+
+
+def _with_markers(history: History) -> DataFrame:
+    """(p, marked): partitions to which a transaction has sent, or was to send."""
+    added = history.coordination.where(F.col("f") == "add_partitions").select(F.explode("asked.partitions").alias("p"))
+    sent = history.sends.where(F.col("txn").isNotNull()).select("p")
+    return sent.unionByName(added).transform(one_piece).distinct().withColumn("marked", F.lit(True))
 
 
 def _with_requested(rows: DataFrame, history: History) -> DataFrame:

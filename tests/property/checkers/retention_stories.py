@@ -36,6 +36,15 @@ def head_gone(story: Story, old: int, young: int, left: int = 2) -> None:
         story.drained(end + 1, start=start, reader=reader)
 
 
+def head_gone_with_markers(story: Story) -> None:
+    """Two records, each of a transaction with its marker, are above a start that lies behind a third one."""
+    for nth in range(3):
+        of_it = {"txn": nth + 1, "transactional_id": "t", "producer_id": 1, "producer_epoch": 0}
+        story.send(nth + 1, 2 * nth, process=nth, sequence=nth, **of_it)
+        story.coordinate("end_txn", commit=True, process=nth, **of_it)
+    story.poll(2, [(2, 2), (4, 3)], next_position=6, log_start=2, process=20)
+
+
 def expired(story: Story) -> None:
     head_gone(story, old=2, young=0)
 

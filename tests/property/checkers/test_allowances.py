@@ -19,7 +19,15 @@ from checkers.history.retention import SLACK_NS, Expiry, Retention
 from checkers.verdicts.verdict import CheckResult
 from tests.golden.make import read as golden
 from tests.property.checkers.acks_stories import ACKS_ONE, acks_zero
-from tests.property.checkers.retention_stories import AGE_MS, HEAD_OF_A_REPLICA, HEADS, REFUSED, expired, head_gone
+from tests.property.checkers.retention_stories import (
+    AGE_MS,
+    HEAD_OF_A_REPLICA,
+    HEADS,
+    REFUSED,
+    expired,
+    head_gone,
+    head_gone_with_markers,
+)
 from tests.property.checkers.unclean_losses import UNCLEAN, finished, unclean_life
 from tests.support.histories import TICK_NS, Story
 from tests.support.judging import Case, invalid, judge_cases, pyspark_sockets
@@ -123,6 +131,8 @@ def test_head_is_deleted_for_its_log_s_size_only_where_that_much_lies_above_it(
         "enough": _told(lambda story: head_gone(story, old=2, young=0), "enough"),
         "little": _told(lambda story: head_gone(story, old=2, young=0, left=1), "little"),
         "none": _told(lambda story: head_gone(story, old=2, young=0, left=0), "none"),
+        # Markers take room too, and nobody knows how many there are.
+        "markers": _told(head_gone_with_markers, "markers"),
     }
     judged = judge_cases(spark, tmp_path, cases, expiry=Expiry(size_bytes=300, record_bytes=100))
     found = {
@@ -136,6 +146,7 @@ def test_head_is_deleted_for_its_log_s_size_only_where_that_much_lies_above_it(
         "enough": [("valid", 1), ("valid", 1), ("valid", 0)],
         "little": [("valid", 1), ("invalid", 0), ("unknown", 0)],
         "none": [("invalid", 0), ("invalid", 0), ("unknown", 0)],
+        "markers": [("valid", 0), ("valid", 1), ("unknown", 0)],
     }
 
 
