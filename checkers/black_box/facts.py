@@ -256,7 +256,8 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         grouped = grouped.join(sent_op, on=F.col("send.ack_op") == F.col("sent_op"), how="left").drop("sent_op")
     acked = (F.col("send.outcome") == "ok") & F.col("send.offset").isNotNull()
     # The leader before the last change may not know of it yet, and still acknowledge; so may one that leads once more.
-    another = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(False))
+    # Of a real client nobody knows which one it was.
+    another = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(True))
     deposed = F.col("changed_ns").isNotNull() & (another | (F.col("returned") & ~known_to_lead()))
     return (
         grouped.join(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.support.histories import Story
 
 
-def _lost_send(story: Story, *, node: str = "n1") -> None:
+def _lost_send(story: Story, *, node: str | None = "n1", **fields: Any) -> None:
     """One read record, and one sent with acks=1 where a reader, which tells no leader's epoch, finds another."""
     story.send(1, 0, process=1)
-    story.send(2, 1, acks=1, process=2, node=node)
+    story.send(2, 1, acks=1, process=2, node=node, **fields)
     story.send(9, outcome="info", process=9)
     story.send(3, 2, process=3)
     story.poll(0, [(0, 1), (1, 9), (2, 3)], process=20, reader="confluent")
@@ -50,6 +51,18 @@ def _answered_by_the_deposed(story: Story) -> None:
     _led(story, "n1", 0)
     _led(story, "n2", 1)
     _lost_send(story, node="n1")
+
+
+def _answered_to_a_real_client(story: Story) -> None:
+    """By the deposed one or not: it does not say by whom."""
+    _led(story, "n1", 0)
+    _led(story, "n2", 1)
+    _lost_send(story, node=None, reader="confluent")
+
+
+def _answered_to_a_real_client_by_the_only_one(story: Story) -> None:
+    _led(story, "n1", 0)
+    _lost_send(story, node=None, reader="confluent")
 
 
 def _committed(story: Story) -> None:
@@ -97,6 +110,8 @@ ACKS_ONE: dict[str, tuple[Callable[[Story], None], str]] = {
     "rotation": (_changed_by_the_rotation, "invalid"),
     "after": (_changed_after, "valid"),
     "deposed": (_answered_by_the_deposed, "valid"),
+    "real-client": (_answered_to_a_real_client, "valid"),
+    "real-client-of-one-leader": (_answered_to_a_real_client_by_the_only_one, "invalid"),
     "committed": (_committed, "invalid"),
     "told-by-a-later-leadership": (_told_before, "valid"),
     "leads-again": (_leads_again, "valid"),
