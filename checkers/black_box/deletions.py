@@ -41,15 +41,7 @@ from pyspark.sql import functions as F
 from checkers.black_box.facts import Facts
 from checkers.evidence.interrupted import ANYBODY, changes, joined, settled, takes_away
 from checkers.history.faults import Interruption
-from checkers.history.responses import (
-    by_wire,
-    furthest_shown,
-    is_poll,
-    known_epoch,
-    looks_up,
-    response_epoch,
-    response_log_start,
-)
+from checkers.history.responses import answered_in, by_wire, furthest_shown, is_poll, looks_up, response_log_start
 from checkers.spark.latest import last_of
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -108,7 +100,7 @@ def _reads(facts: Facts) -> DataFrame:
         "invoke_ns",
         "complete_ns",
         F.coalesce(F.when(wire, F.col("node")), F.lit(ANYBODY)).alias("node"),
-        F.when(wire, known_epoch(response_epoch())).alias("epoch"),
+        F.when(wire, answered_in()).alias("epoch"),
         start.alias("log_start"),
         F.least(
             F.when(is_poll(), F.col("first_offset")),

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
-from checkers.history.responses import by_wire, is_poll, known_epoch, response_epoch, shown_end
+from checkers.history.responses import answered_in, by_wire, is_poll, known_epoch, response_epoch, shown_end
 
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
@@ -53,7 +53,7 @@ def answers(history: History) -> DataFrame:
     """
     answered = (F.col("outcome") == "ok") | (is_poll() & (F.col("error") == OUT_OF_RANGE))
     # A response to a request that names an epoch is of that epoch.
-    epoch = F.coalesce(known_epoch(response_epoch()), known_epoch(F.col("leader_epoch")))
+    epoch = F.coalesce(answered_in(), known_epoch(F.col("leader_epoch")))
     return history.requests.where(by_wire() & answered).withColumn("epoch", epoch).where(F.col("epoch").isNotNull())
 
 

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts
 from checkers.evidence.unclean_elections import epoch_interval
-from checkers.history.responses import by_wire, known_epoch, looks_up, response_epoch, response_log_start
+from checkers.history.responses import answered_in, by_wire, known_epoch, looks_up, response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -248,7 +248,7 @@ def _below(facts: Facts, lookups: DataFrame) -> DataFrame:
     """One row per answer below a log start that its leader had given before."""
     told = facts.history.requests.where((F.col("outcome") == "ok") & by_wire() & (response_log_start() > 0)).select(
         "p",
-        known_epoch(response_epoch()).alias("epoch"),
+        answered_in().alias("epoch"),
         F.col("complete_ns").alias("at_ns"),
         F.lit(1).alias("turn"),
         F.struct(response_log_start().alias("log_start"), "op", "complete_ns").alias("told"),

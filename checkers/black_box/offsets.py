@@ -21,7 +21,7 @@ from checkers.black_box.facts import (
     undeleted,
 )
 from checkers.evidence.unclean_elections import epoch_interval, span
-from checkers.history.responses import known_epoch, response_epoch, response_log_start
+from checkers.history.responses import answered_in, response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -226,7 +226,7 @@ def _below_start(facts: Facts) -> DataFrame:
         facts.history.requests.where(F.col("outcome") == "ok")
         .withColumn("log_start", response_log_start())
         .where(F.col("log_start") > 0)
-        .withColumn("epoch", known_epoch(response_epoch()))
+        .withColumn("epoch", answered_in())
         .withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
         .groupBy("p", "log_start", "epoch_interval")
         .agg(F.min(F.struct("complete_ns", "op", "epoch")).alias("start"))

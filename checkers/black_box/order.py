@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from checkers.black_box.ends_told import told_end
 from checkers.black_box.facts import Facts, may_come_back, seen_in
 from checkers.evidence.unclean_elections import epoch_interval, span, with_highest
-from checkers.history.responses import known_epoch, response_epoch
+from checkers.history.responses import answered_in
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
@@ -128,7 +128,7 @@ def _told(facts: Facts) -> DataFrame:
         .select(
             "p",
             told_end().alias("offset"),
-            known_epoch(response_epoch()).alias("epoch"),
+            answered_in().alias("epoch"),
             F.struct(F.col("complete_ns").alias("effective_ns"), "op").alias("first"),
         )
         .groupBy("p", "offset", "epoch")

@@ -57,6 +57,11 @@ def known_epoch(column: Column) -> Column:
     return F.when(column >= 0, column)
 
 
+def answered_in() -> Column:
+    """Leader epoch of the response; null where it is not known."""
+    return known_epoch(response_epoch())
+
+
 def carried_end() -> Column:
     """Offset after the last record that a poll returned; null without any, and for all else."""
     return F.when(is_poll() & (F.col("returned") > 0), F.col("last_offset") + 1)

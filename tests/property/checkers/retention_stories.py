@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.support.histories import Story
 
@@ -39,7 +40,7 @@ def head_gone(story: Story, old: int, young: int, left: int = 2) -> None:
 def head_gone_with_markers(story: Story) -> None:
     """Two records, each of a transaction with its marker, are above a start that lies behind a third one."""
     for nth in range(3):
-        of_it = {"txn": nth + 1, "transactional_id": "t", "producer_id": 1, "producer_epoch": 0}
+        of_it: dict[str, Any] = {"txn": nth + 1, "transactional_id": "t", "producer_id": 1, "producer_epoch": 0}
         story.send(nth + 1, 2 * nth, process=nth, sequence=nth, **of_it)
         story.coordinate("end_txn", commit=True, process=nth, **of_it)
     story.poll(2, [(2, 2), (4, 3)], next_position=6, log_start=2, process=20)
