@@ -11,7 +11,7 @@ import resource
 import sys
 from pathlib import Path
 
-from broker.config.properties import parse_properties
+from broker.config.properties import PropertiesError, parse_properties
 from broker.config.settings import Settings
 from broker.config.values import ConfigError
 from broker.core.controller.cluster_state import StoreUnavailable
@@ -34,7 +34,7 @@ def run(config: Path, overrides: list[str]) -> int:
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     try:
         settings = _settings(config, overrides)
-    except (ConfigError, OSError, UnicodeDecodeError) as error:
+    except (ConfigError, PropertiesError, OSError, UnicodeDecodeError) as error:
         print(f"highwater-broker: {config}: {error}", file=sys.stderr)
         return EXIT_USAGE
     _raise_descriptor_limit()
