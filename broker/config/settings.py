@@ -14,10 +14,11 @@ from typing import Any
 from broker.config.table import BY_NAME, IDLE_SETTINGS, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
 from broker.config.transactions import TransactionSettings
 from broker.config.values import ConfigError, convert, given_or_default
+from broker.config.zookeeper_connect import check_connect
 
-_LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
-_THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
-_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3}){0,2}(-IV\d{1,3})?")
+_LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>[0-9]{1,5})$")
+_THROTTLED_REPLICAS = re.compile(r"^(\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?$")
+_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3}){0,2}(-IV\d{1,3})?", re.ASCII)
 _LONG_MAX = 2**63 - 1
 _NO_COPIES = "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
 _KAFKAS_REFUSALS = {
@@ -132,6 +133,7 @@ class Settings:
             raise ConfigError(
                 "zookeeper.connect is missing: give host:port[,host:port...][/chroot], for example localhost:2181"
             )
+        check_connect(get("zookeeper.connect"))
         listeners = _endpoints("listeners", get("listeners"))
         advertised_text = get("advertised.listeners")
         advertised = _endpoints("advertised.listeners", advertised_text) if advertised_text else listeners
@@ -159,7 +161,7 @@ class Settings:
                 f"group.min.session.timeout.ms={shortest} is above group.max.session.timeout.ms={longest}: "
                 "no member could join a group"
             )
-        dirs = get("log.dirs") or [get("log.dir")]
+        dirs = _log_dirs(properties, get("log.dir"))
         fields = {name.replace(".", "_").replace("-", "_"): value for name, value in values.items()}
         return cls(
             rack=fields["broker_rack"],
@@ -277,6 +279,15 @@ def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:
     if not out:
         raise ConfigError(f"{name} is empty: give at least one, for example PLAINTEXT://:9092")
     return tuple(out)
+
+
+def _log_dirs(properties: Mapping[str, str], default: str) -> list[str]:
+    """Of `log.dirs`, or else of `log.dir`; whichever counts has to name a folder, as with Kafka."""
+    name = "log.dirs" if "log.dirs" in properties else "log.dir"
+    found = [folder.strip() for folder in properties.get(name, default).split(",") if folder.strip()]
+    if not found:
+        raise ConfigError(f"{name} is empty: give at least one folder, for example /var/lib/highwater")
+    return found
 
 
 def _topic_defaults(values: Mapping[str, object]) -> dict[str, str]:

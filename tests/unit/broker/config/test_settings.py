@@ -46,6 +46,19 @@ def test_settings_without_overrides_have_kafkas_defaults() -> None:
         ),
         ({"listeners": "localhost:9092"}, ["listeners", "localhost:9092", "PLAINTEXT://host:9092"]),
         ({"listeners": "PLAINTEXT://a:70000"}, ["listeners", "70000"]),
+        ({"listeners": "PLAINTEXT://a:909\uff12"}, ["listeners", "909\uff12", "PLAINTEXT://host:9092"]),
+        ({"log.dirs": ""}, ["log.dirs is empty", "at least one folder"]),
+        ({"log.dirs": " , "}, ["log.dirs is empty", "at least one folder"]),
+        ({"log.dirs": "", "log.dir": "/a"}, ["log.dirs is empty"]),
+        ({"log.dir": ""}, ["log.dir is empty"]),
+        ({"zookeeper.connect": ":"}, ["zookeeper.connect=':'", "host:port[,host:port...][/chroot]"]),
+        ({"zookeeper.connect": "a:99999"}, ["zookeeper.connect", "'a:99999'", "localhost:2181"]),
+        ({"zookeeper.connect": "a:2181,b:x"}, ["zookeeper.connect", "'b:x'"]),
+        ({"zookeeper.connect": "a:2181,"}, ["zookeeper.connect", "''"]),
+        ({"zookeeper.connect": "[::1"}, ["zookeeper.connect", "'[::1'"]),
+        ({"zookeeper.connect": "http://a:2181"}, ["zookeeper.connect", "'http:'"]),
+        ({"zookeeper.connect": "a:2181/b/../c"}, ["zookeeper.connect", "'/b/../c'", "znodes"]),
+        ({"zookeeper.connect": "a:2181//b"}, ["zookeeper.connect", "'//b'"]),
         ({"listeners": "SSL://a:9093"}, ["listeners", "SSL", "PLAINTEXT"]),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, ["advertised.listeners", "0.0.0.0"]),
         ({"advertised.listeners": "OTHER://a:1"}, ["advertised.listeners", "same names"]),
@@ -150,3 +163,14 @@ def test_settings_of_kafkas_that_change_nothing_here_may_say_what_is_done_anyway
 def test_topic_config_with_a_bad_name_or_value_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name.replace(".", r"\.")):
         validate_topic_config(name, value)
+
+
+@pytest.mark.parametrize("connect", ["a", "a:2181", "a:1, b_1.c-d:2", "[::1]:2181/x", "10.0.0.1:2181/x/y/", "a:2181/"])
+def test_zookeeper_connect_that_may_be_is_kept(connect: str) -> None:
+    assert Settings.parse({"zookeeper.connect": connect}).zookeeper_connect == connect
+
+
+def test_log_dir_is_a_list_as_log_dirs_is_and_gives_way_to_it() -> None:
+    settings = {"zookeeper.connect": "a", "log.dir": "/a, /b,/a"}
+    assert Settings.parse(settings).log_dirs == ("/a", "/b")
+    assert Settings.parse({**settings, "log.dirs": "/c"}).log_dirs == ("/c",)
