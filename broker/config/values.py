@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +42,7 @@ def convert(name: str, setting: Setting, text: str) -> object:
         return text.lower() == "true"
     if setting.kind == "float":
         try:
-            number = float(text)
+            number = math.nan if "_" in text or not text.isascii() else float(text)
         except ValueError:
             raise _invalid(name, text, "Not a number of type DOUBLE") from None
         if number != number:

@@ -13,8 +13,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from broker.config.settings import Settings, validate_broker_config, validate_topic_config, validate_topic_configs
-from broker.config.table import BY_NAME, IDLE_SETTINGS, TOPIC_SETTINGS
-from broker.config.values import ConfigError
+from broker.config.table import BY_NAME, IDLE_SETTINGS, TOPIC_SETTINGS, Setting
+from broker.config.values import ConfigError, convert
 from broker.core.admin import topic_names
 from broker.core.admin.create_topics import clipped
 from broker.model.ids import BrokerId
@@ -198,7 +198,7 @@ def check_config(
             if kind == TOPIC:
                 validate_topic_config(key, value)
             elif key in THROTTLE_RATES:
-                _check_rate(key, value)
+                throttle_rate(key, value)
             else:
                 validate_broker_config(key, value)
         if kind == TOPIC:
@@ -213,6 +213,8 @@ def check_config(
         raise ConfigRefused(ErrorCode.INVALID_CONFIG, f"Invalid config value for resource {where}: {error}") from None
 
 
-def _check_rate(name: str, value: str) -> None:
-    if not value.strip().isdigit():
-        raise ConfigError(f"{name}={value!r}: must be a number of bytes per second, at least 0")
+def throttle_rate(name: str, value: str) -> int:
+    """Bytes per second. Raises ConfigError."""
+    rate = convert(name, Setting(name, "long", None, 0), value)
+    assert isinstance(rate, int)
+    return rate

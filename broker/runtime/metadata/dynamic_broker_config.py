@@ -21,6 +21,7 @@ from broker.core.admin.alter_configs import (
     LOG_DIRS_RATE,
     THROTTLE_RATES,
     differs_between_brokers,
+    throttle_rate,
 )
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.model.backoff import Backoff
@@ -138,7 +139,7 @@ def _sound(config: Mapping[str, str], of_one: bool = False) -> dict[str, str]:
             if of_one and not differs_between_brokers(name):
                 raise ConfigError(f"{name} cannot change for a single broker")
             if name in THROTTLE_RATES:
-                int(value)
+                throttle_rate(name, value)
             else:
                 validate_broker_config(name, value)
         except ValueError as error:

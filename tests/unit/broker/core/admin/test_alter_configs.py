@@ -70,7 +70,12 @@ def test_append_to_what_is_no_list_is_refused() -> None:
         (BROKER, {"num.partitions": "2"}, ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: num"),
         (BROKER, {"min.insync.replicas": "2"}, ErrorCode.INVALID_REQUEST, "for a single broker: min.insync"),
         (BROKER, {"log.segment.bytes": "1"}, ErrorCode.INVALID_REQUEST, "at least 14"),
-        (BROKER, {"leader.replication.throttled.rate": "-5"}, ErrorCode.INVALID_REQUEST, "bytes per second"),
+        (BROKER, {"leader.replication.throttled.rate": "-5"}, ErrorCode.INVALID_REQUEST, "value -5 .* at least 0"),
+        (BROKER, {"leader.replication.throttled.rate": "1e3"}, ErrorCode.INVALID_REQUEST, "1e3 .* of type LONG"),
+        (BROKER, {"leader.replication.throttled.rate": str(2**63)}, ErrorCode.INVALID_REQUEST, "of type LONG"),
+        (BROKER, {"follower.replication.throttled.rate": "\u00b2"}, ErrorCode.INVALID_REQUEST, "of type LONG"),
+        (BROKER, {"follower.replication.throttled.rate": "\uff11"}, ErrorCode.INVALID_REQUEST, "of type LONG"),
+        (TOPIC, {THROTTLED: "\uff11:2"}, ErrorCode.INVALID_CONFIG, "must be the literal"),
         (
             BROKER,
             {"num.io.threads": "0"},
@@ -99,6 +104,7 @@ def test_config_that_cannot_be_is_refused(kind: int, config: dict[str, str], err
         (TOPIC, {THROTTLED: ""}),
         (BROKER, {"log.cleaner.threads": "4", "num.io.threads": "16", "background.threads": "1"}),
         (BROKER, {"log.retention.ms": "-1", "follower.replication.throttled.rate": "1000"}),
+        (BROKER, {"replica.alter.log.dirs.io.max.bytes.per.second": str(2**63 - 1)}),
     ],
 )
 def test_config_that_may_be_is_taken(kind: int, config: dict[str, str]) -> None:
