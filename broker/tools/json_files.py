@@ -10,6 +10,7 @@ from broker.tools.client.admin import TopicPartition
 from broker.tools.client.errors import ToolError
 
 ANY_LOG_DIR = "any"
+_KINDS = {str: "string", int: "32-bit whole number", list: "list"}
 
 
 class Placement(NamedTuple):
@@ -24,6 +25,8 @@ def load(path: str) -> Any:
     """What a JSON file holds. Raises ToolError."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ToolError(f"{path}: brackets are nested too deeply") from None
     except (OSError, ValueError) as error:
         raise ToolError(f"{path}: {error}") from None
 
@@ -42,15 +45,21 @@ def _entries(data: Any, name: str, *, versioned: bool) -> list[dict[str, Any]]:
 
 def _field(entry: dict[str, Any], name: str, kind: type) -> Any:
     value = entry.get(name)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ToolError(f"{name!r} must be a {kind.__name__}, found {json.dumps(value)} in {json.dumps(entry)}")
+    if not _is_a(kind, value):
+        raise ToolError(f"{name!r} must be a {_KINDS[kind]}, found {json.dumps(value)} in {json.dumps(entry)}")
     return value
+
+
+def _is_a(kind: type, value: object) -> bool:
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31
+    return isinstance(value, kind)
 
 
 def _list(entry: dict[str, Any], name: str, kind: type) -> Any:
     values = _field(entry, name, list)
-    if not all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
-        raise ToolError(f"{name!r} must be a list of {kind.__name__}, found {json.dumps(values)}")
+    if not all(_is_a(kind, value) for value in values):
+        raise ToolError(f"{name!r} must be a list of {_KINDS[kind]}s, found {json.dumps(values)}")
     return values
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 from broker import __version__
 from broker.tools.client.properties import Properties
 from broker.tools.client.settings import ClientSettings, client_settings
+from broker.tools.client.whole_numbers import whole_number
 
 USAGE_CODE: Final = 1
 
@@ -95,12 +96,27 @@ def given(options: argparse.Namespace, name: str) -> bool:
     return isinstance(value, bool | list) and bool(value)
 
 
+def whole16(text: str) -> int:
+    """An argument that is a whole number of 16 bits, Java's short."""
+    return _argument(text, 16)
+
+
 def whole(text: str) -> int:
-    """An argument that is a whole number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"Cannot parse argument '{text}' as a whole number") from None
+    """An argument that is a whole number of 32 bits, Java's int."""
+    return _argument(text, 32)
+
+
+def whole64(text: str) -> int:
+    """An argument that is a whole number of 64 bits, Java's long."""
+    return _argument(text, 64)
+
+
+def _argument(text: str, bits: int) -> int:
+    found = whole_number(text, bits)
+    if found is None:
+        wanted = f"from {-(1 << (bits - 1))} to {(1 << (bits - 1)) - 1}"
+        raise argparse.ArgumentTypeError(f"Cannot parse argument '{text}' as a whole number {wanted}")
+    return found
 
 
 def admin_settings(options: argparse.Namespace, tool: str, file: str | None) -> ClientSettings:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from broker.tools.client.errors import ToolError
+from broker.tools.client.whole_numbers import whole_number
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
@@ -45,10 +46,10 @@ def replica_assignment(text: str) -> dict[int, list[int]]:
 
 def broker_ids(text: str, separator: str = ",") -> list[int]:
     """Raises ToolError for a word that is no number."""
-    try:
-        return [int(word) for word in text.split(separator)]
-    except ValueError:
-        raise ToolError(f"{text!r}: broker ids separated by {separator!r} are wanted") from None
+    found = [whole_number(word.strip()) for word in text.split(separator)]
+    if None in found:
+        raise ToolError(f"{text!r}: broker ids separated by {separator!r} are wanted")
+    return [number for number in found if number is not None]
 
 
 def duplicates(values: Sequence[int]) -> list[int]:

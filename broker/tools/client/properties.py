@@ -12,6 +12,7 @@ from typing import Final
 
 from broker.config.properties import parse_properties
 from broker.tools.client.errors import ToolError
+from broker.tools.client.whole_numbers import whole_number
 
 _TRUE_FALSE: Final = {"true": True, "false": False}
 _JAVA_ONLY: Final = frozenset(
@@ -56,11 +57,8 @@ class Properties:
     def number(self, name: str, default: int, least: int = 0) -> int:
         """A whole number from `least` to 2^31 − 1. Raises ToolError."""
         text = self.text(name, str(default))
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= 2**31 - 1:
+        value = whole_number(text)
+        if value is None or value < least:
             raise ToolError(f"{name}={text}: it must be a whole number from {least} to {2**31 - 1}")
         return value
 

@@ -12,7 +12,7 @@ from broker.tools.client.connection import Address
 from broker.tools.client.errors import ToolError
 from broker.tools.client.properties import Properties
 
-_SERVER = re.compile(r"(?:[\w.%-]*://)?(?:\[([\w.%:-]+)\]|([\w.%-]+)):(\d{1,5})")
+_SERVER = re.compile(r"(?:[\w.%-]*://)?(?:\[([\w.%:-]+)\]|([\w.%-]+)):([0-9]{1,5})")
 
 
 class ClientSettings(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from broker.tools.client.errors import ToolError
+from broker.tools.client.whole_numbers import whole_number
 
 TOPICS: Final = "topics"
 BROKERS: Final = "brokers"
@@ -86,7 +87,7 @@ def _check(types: Sequence[str], names: Sequence[str]) -> None:
     if len(names) > len(types):
         raise ToolError("More entity names specified than entity types")
     for name in filter(None, names):
-        if types[0] in (BROKERS, LOGGERS) and not re.fullmatch(r"[+-]?\d+", name):
+        if types[0] in (BROKERS, LOGGERS) and whole_number(name) is None:
             raise ToolError(f"The entity name for {types[0]} must be a valid integer broker id, but it is: {name}")
         if types[0] == IPS and not _is_host(name):
             raise ToolError(f"The entity name for {IPS} must be a valid IP or resolvable host, but it is: {name}")

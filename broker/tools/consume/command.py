@@ -28,6 +28,7 @@ from broker.tools.client.membership import group_settings
 from broker.tools.client.offsets import list_offsets
 from broker.tools.client.properties import Properties, key_values
 from broker.tools.client.settings import client_settings
+from broker.tools.client.whole_numbers import whole_number
 from broker.tools.consume.formatter import Formatter, formatter
 from broker.tools.options import Parser, given, warn_unread, whole
 from broker.tools.text import topic_filter
@@ -94,6 +95,8 @@ def start_of(made: Parser, options: argparse.Namespace) -> Start:
         made.error("Exactly one of --include/--topic is required. ")
     if options.partition is not None and options.topic is None:
         made.error("The topic is required when partition is specified.")
+    if options.partition is not None and options.partition < 0:
+        made.error(f"--partition {options.partition}: it must be 0 or more")
     if options.partition is not None and options.from_beginning and given(options, "offset"):
         made.error("Options from-beginning and offset cannot be specified together.")
     if options.partition is None and given(options, "offset"):
@@ -104,8 +107,8 @@ def start_of(made: Parser, options: argparse.Namespace) -> Start:
             offset = EARLIEST
         case "latest":
             pass
-        case text if text.isdecimal():
-            offset = int(text)
+        case text if (number := whole_number(text, 64)) is not None and number >= 0:
+            offset = number
         case _:
             made.error(
                 f"The provided offset value '{options.offset}' is incorrect. Valid values are "

@@ -25,7 +25,7 @@ from broker.tools.client.groups import (
 from broker.tools.client.offsets import list_offsets
 from broker.tools.groups import lines
 from broker.tools.groups.reset import SCENARIOS, WrongScope, export, plan, topic_partitions
-from broker.tools.options import Parser, admin_settings, given, whole
+from broker.tools.options import Parser, admin_settings, given, whole64
 from broker.wire.errors import ErrorCode
 from broker.wire.list_offsets_timestamps import LATEST
 
@@ -46,7 +46,7 @@ def parser() -> Parser:
     add("--all-groups", action="store_true", help="of --describe, --delete, --reset-offsets: every group")
     add("--topic", action="append", default=[], metavar="TOPIC[:0,1]", help="may be given several times")
     add("--all-topics", action="store_true", help="of --reset-offsets: all partitions with a committed offset")
-    add("--timeout", type=whole, default=_TIMEOUT_MS, metavar="MS", help="of each operation, %(default)s by default")
+    add("--timeout", type=whole64, default=_TIMEOUT_MS, metavar="MS", help="of each operation, %(default)s by default")
     add("--members", action="store_true", help="of --describe: members")
     add("--offsets", action="store_true", help="of --describe: offsets and lag, as without it")
     add("--state", nargs="?", const="", metavar="STATES", help="of --describe, and of --list, there also as a filter")
@@ -55,8 +55,8 @@ def parser() -> Parser:
     add("--dry-run", action="store_true", help="of --reset-offsets: only show what would be done")
     add("--execute", action="store_true", help="of --reset-offsets: do it")
     add("--export", action="store_true", help="of --reset-offsets: print it as CSV")
-    add("--to-offset", type=whole, metavar="OFFSET", help="this offset, or the nearest that there is")
-    add("--shift-by", type=whole, metavar="N", help="so many on, or back for a negative number")
+    add("--to-offset", type=whole64, metavar="OFFSET", help="this offset, or the nearest that there is")
+    add("--shift-by", type=whole64, metavar="N", help="so many on, or back for a negative number")
     add("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss, UTC without a zone")
     add("--by-duration", metavar="PnDTnHnMnS", help="so long ago")
     add("--from-file", metavar="FILE", help="CSV as --export prints it")
@@ -92,7 +92,9 @@ def checked(arguments: Sequence[str]) -> argparse.Namespace:
         made.error(f'Option "[{scenarios[0]}]" can\'t be used with option "[{scenarios[1]}]"')
     for text, known, what in ((options.state, _STATES, "state"), (options.type, _TYPES, "types")):
         if text and (wrong := [word for word in text.split(",") if _known(word, known) is None]):
-            made.error(f"Invalid {what} list '{','.join(wrong)}'. Valid {what}s are: {', '.join(known)}")
+            made.error(
+                f"Invalid {what} list '{','.join(wrong)}'. Valid {what.removesuffix('s')}s are: {', '.join(known)}"
+            )
     return options
 
 

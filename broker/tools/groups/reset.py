@@ -18,13 +18,16 @@ from broker.tools.client.cluster import Cluster
 from broker.tools.client.errors import ToolError
 from broker.tools.client.groups import committed_offsets
 from broker.tools.client.offsets import list_offsets
+from broker.tools.client.whole_numbers import whole_number
 from broker.wire.list_offsets_timestamps import EARLIEST, LATEST
 
 SCENARIOS: Final = (
     *("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest"),
     *("to-current", "shift-by", "from-file"),
 )
-_DURATION = re.compile(r"(-?)P(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?)?", re.IGNORECASE)
+_DURATION = re.compile(
+    r"(-?)P(?:(-?[0-9]+)D)?(?:T(?:(-?[0-9]+)H)?(?:(-?[0-9]+)M)?(?:(-?[0-9]+(?:\.[0-9]+)?)S)?)?", re.IGNORECASE
+)
 
 
 class WrongScope(ToolError):
@@ -45,10 +48,10 @@ def parse_partitions(word: str) -> list[TopicPartition]:
     topic, *rest = word.split(":")
     if len(rest) != 1:
         raise WrongScope(f"Invalid topic arg '{word}', expected topic name and partitions")
-    try:
-        return [(topic, int(number)) for number in rest[0].split(",")]
-    except ValueError:
-        raise WrongScope(f"Invalid partition '{rest[0]}' specified in topic arg '{word}'") from None
+    numbers = [whole_number(number) for number in rest[0].split(",")]
+    if None in numbers:
+        raise WrongScope(f"Invalid partition '{rest[0]}' specified in topic arg '{word}'")
+    return [(topic, number) for number in numbers if number is not None]
 
 
 def plan(cluster: Cluster, group: str, options: argparse.Namespace) -> dict[TopicPartition, int]:
@@ -143,7 +146,12 @@ def parse_duration(text: str) -> timedelta:
     if match is None or not any(match.groups()[1:]):
         raise WrongScope(f"Text cannot be parsed to a Duration: {text!r} (PnDTnHnMnS is wanted)")
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups()[1:])
-    found = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        found = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    except OverflowError:
+        raise WrongScope(
+            f"Text cannot be parsed to a Duration: {text!r} is longer than {timedelta.max.days} days"
+        ) from None
     return -found if match[1] else found
 
 
@@ -157,18 +165,19 @@ def _read(path: str) -> str:
 def parse_plan(text: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
     """`topic,partition,offset` lines of the only group, or `group,topic,partition,offset`. Raises ToolError."""
     plans: dict[str, dict[TopicPartition, int]] = {}
-    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
+    try:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise ToolError(f"the reset plan is no CSV: {error}") from None
+    for number, row in enumerate(rows, 1):
         if not row:
             continue
         if len(row) == 3 and len(groups) == 1:
             row = [groups[0], *row]
-        try:
-            group, topic, partition, offset = row
-            plans.setdefault(group, {})[topic, int(partition)] = int(offset)
-        except ValueError:
-            raise ToolError(
-                f"line {number} of the reset plan: {row}; [group,]topic,partition,offset is wanted"
-            ) from None
+        partition, offset = (whole_number(row[2]), whole_number(row[3], 64)) if len(row) == 4 else (None, None)
+        if partition is None or offset is None:
+            raise ToolError(f"line {number} of the reset plan: {row}; [group,]topic,partition,offset is wanted")
+        plans.setdefault(row[0], {})[row[1], partition] = offset
     return plans
 
 

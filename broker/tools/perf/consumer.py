@@ -19,7 +19,7 @@ from broker.tools.client.fetcher import fetch_settings
 from broker.tools.client.membership import group_settings
 from broker.tools.client.properties import Properties
 from broker.tools.client.settings import client_settings
-from broker.tools.options import Parser, given, warn_unread, whole
+from broker.tools.options import Parser, given, warn_unread, whole, whole64
 from broker.tools.perf.stats import DETAILED_HEADER, HEADER, Consumed, consumed_total, consumed_window, formatted
 
 _POLL: Final = 0.1
@@ -33,12 +33,12 @@ def parser() -> Parser:
     add = made.add_argument
     add("--broker-list", metavar="HOST:PORT,…", help="the older name of --bootstrap-server")
     add("--topic", required=True, metavar="TOPIC", help="what to read")
-    add("--messages", required=True, type=whole, metavar="N", help="how many")
+    add("--messages", required=True, type=whole64, metavar="N", help="how many")
     add("--group", metavar="GROUP", help="a new one where it is not given")
     add("--fetch-size", default="1048576", metavar="BYTES", help="of each partition in a response")
     add("--from-latest", action="store_true", help="not from the first record")
-    add("--timeout", nargs="?", type=whole, const=10_000, default=10_000, metavar="MS", help="end without records")
-    add("--reporting-interval", type=whole, default=5000, metavar="MS", help="of --show-detailed-stats")
+    add("--timeout", nargs="?", type=whole64, const=10_000, default=10_000, metavar="MS", help="end without records")
+    add("--reporting-interval", type=whole64, default=5000, metavar="MS", help="of --show-detailed-stats")
     add("--show-detailed-stats", action="store_true", help="a line for each interval instead of one at the end")
     add("--date-format", default="yyyy-MM-dd HH:mm:ss:SSS", metavar="FORMAT", help="yyyy, MM, dd, HH, mm, ss and SSS")
     add("--hide-header", action="store_true", help="without the names of the columns")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from broker.tools.client.errors import ToolError, java_name
 from broker.tools.client.producer import Producer, ProducerSettings, Sent, producer_settings
 from broker.tools.client.properties import Properties, key_values
 from broker.tools.client.settings import client_settings
-from broker.tools.options import Parser, warn_unread, whole
+from broker.tools.options import Parser, warn_unread, whole, whole64
 from broker.tools.perf.stats import ProducerStats
 
 _POLL_EVERY: Final = 64
@@ -32,7 +33,7 @@ def parser() -> Parser:
     made = Parser("perf producer", "Measure how fast records are acknowledged.")
     add = made.add_argument
     add("--topic", required=True, metavar="TOPIC", help="where records go")
-    add("--num-records", required=True, type=whole, metavar="N", help="how many")
+    add("--num-records", required=True, type=whole64, metavar="N", help="how many")
     payload = made.add_mutually_exclusive_group(required=True)
     payload.add_argument("--record-size", type=whole, metavar="BYTES", help="of random letters")
     payload.add_argument("--payload-file", metavar="FILE", help="payloads, of which each record takes one at random")
@@ -43,7 +44,7 @@ def parser() -> Parser:
     add("--producer.config", metavar="FILE", help="properties file; --producer-props is stronger")
     add("--print-metrics", action="store_true", help="accepted; there are none")
     add("--transactional-id", metavar="ID", help="accepted; see --transaction-duration-ms")
-    add("--transaction-duration-ms", type=whole, default=0, metavar="MS", help="refused unless 0")
+    add("--transaction-duration-ms", type=whole64, default=0, metavar="MS", help="refused unless 0")
     return made
 
 
@@ -88,6 +89,12 @@ def run(arguments: Sequence[str]) -> int:
         made.error("--transaction-duration-ms: this producer sends without transactions")
     if options.num_records < 1:
         made.error(f"--num-records {options.num_records}: it must be 1 or more")
+    if options.record_size is not None and options.record_size < 0:
+        made.error(f"--record-size {options.record_size}: it must be 0 or more")
+    if math.isnan(options.throughput):
+        made.error(f"--throughput {options.throughput}: it must be a number, -1 for no limit")
+    if not options.payload_delimiter:
+        made.error("--payload-delimiter '': it must be one character or more")
     try:
         properties = Properties.load(config)
         properties.put(key_values(options.producer_props, empty_allowed=False))

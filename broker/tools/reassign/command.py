@@ -14,7 +14,7 @@ from broker.tools.client.admin import TopicPartition
 from broker.tools.client.cluster import Cluster
 from broker.tools.client.errors import BrokerError, ToolError, check, java_name
 from broker.tools.json_files import load, placements, topics_to_move
-from broker.tools.options import Parser, admin_settings, given, whole
+from broker.tools.options import Parser, admin_settings, given, whole64
 from broker.tools.reassign import log_dirs, moves
 from broker.tools.reassign.log_dirs import Terse
 from broker.tools.reassign.moves import Found
@@ -66,9 +66,9 @@ def parser() -> Parser:
     add("--topics-to-move-json-file", metavar="FILE", help='{"topics": [{"topic": "t"}], "version": 1}')
     add("--broker-list", metavar="1,2", help="of --generate: brokers that are to have replicas")
     add("--disable-rack-aware", action="store_true", help="of --generate: as if brokers had no racks")
-    add("--throttle", type=whole, default=-1, metavar="BYTES/S", help="between brokers")
-    add("--replica-alter-log-dirs-throttle", type=whole, default=-1, metavar="BYTES/S", help="between log dirs")
-    add("--timeout", type=whole, default=10_000, metavar="MS", help="until moves between log dirs have begun")
+    add("--throttle", type=whole64, default=-1, metavar="BYTES/S", help="between brokers")
+    add("--replica-alter-log-dirs-throttle", type=whole64, default=-1, metavar="BYTES/S", help="between log dirs")
+    add("--timeout", type=whole64, default=10_000, metavar="MS", help="until moves between log dirs have begun")
     add("--additional", action="store_true", help="beside a reassignment that goes on")
     add("--preserve-throttles", action="store_true", help="leave throttles as they are")
     return made

@@ -9,7 +9,7 @@ from typing import Final
 from broker.tools.client import admin
 from broker.tools.client.cluster import Cluster
 from broker.tools.client.errors import BrokerError, ToolError
-from broker.tools.options import Parser, admin_settings, whole
+from broker.tools.options import Parser, admin_settings, whole, whole16
 from broker.tools.text import INTERNAL_TOPICS, matching, replica_assignment, topic_configs
 from broker.tools.topics.lines import Reports, describe
 from broker.wire.errors import ErrorCode
@@ -49,7 +49,7 @@ def parser() -> Parser:
     add("--config", action="append", default=[], metavar="NAME=VALUE", help="a setting of the new topic")
     add("--delete-config", action="append", default=[], metavar="NAME", help="refused: highwater configs does it")
     add("--partitions", type=whole, metavar="N", help="number of partitions; the cluster's default where not given")
-    add("--replication-factor", type=whole, metavar="N", help="the cluster's default where not given")
+    add("--replication-factor", type=whole16, metavar="N", help="the cluster's default where not given")
     add("--replica-assignment", metavar="1:2,2:3", help="broker ids of each partition's replicas")
     for report in _REPORTS:
         add(f"--{report}", action="store_true", help="with --describe: only such partitions")

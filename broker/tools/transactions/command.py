@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from broker.tools.client.admin import TopicPartition, describe_topics
 from broker.tools.client.cluster import Cluster
 from broker.tools.client.errors import BrokerError, ToolError
-from broker.tools.options import Parser, admin_settings, whole
+from broker.tools.options import Parser, admin_settings, whole, whole16, whole64
 from broker.tools.transactions.requests import (
     Transaction,
     abort,
@@ -55,7 +55,7 @@ def parser() -> Parser:
     made.bootstrap()
     commands = made.add_subparsers(required=True, metavar="COMMAND", dest="command", parser_class=_Command)
     listing = commands.add_parser("list", help="transactions of all coordinators")
-    listing.add_argument("--duration-filter", type=whole, default=-1, metavar="MS", help="only those older than this")
+    listing.add_argument("--duration-filter", type=whole64, default=-1, metavar="MS", help="only those older than this")
     one = commands.add_parser("describe", help="what the coordinator knows of a transactional id")
     one.add_argument("--transactional-id", required=True, metavar="ID")
     producers = commands.add_parser("describe-producers", help="producers of a partition")
@@ -64,9 +64,9 @@ def parser() -> Parser:
     for command in (producers, ending):
         command.add_argument("--topic", required=True, metavar="TOPIC")
         command.add_argument("--partition", required=True, type=whole, metavar="N")
-    ending.add_argument("--start-offset", type=whole, metavar="OFFSET", help="where it begins; all that is needed")
-    for name in ("producer-id", "producer-epoch", "coordinator-epoch"):
-        ending.add_argument(f"--{name}", type=whole, metavar="N", help="instead of --start-offset, all three")
+    ending.add_argument("--start-offset", type=whole64, metavar="OFFSET", help="where it begins; all that is needed")
+    for name, kind in (("producer-id", whole64), ("producer-epoch", whole16), ("coordinator-epoch", whole)):
+        ending.add_argument(f"--{name}", type=kind, metavar="N", help="instead of --start-offset, all three")
     hanging = commands.add_parser("find-hanging", help="transactions that no coordinator will end")
     hanging.add_argument("--broker-id", type=whole, metavar="N", help="partitions with a replica there")
     hanging.add_argument("--max-transaction-timeout", type=whole, default=15, metavar="MINUTES")

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from broker.tools.client.errors import ToolError
-from broker.tools.json_files import Placement, election_partitions, placements, topics_to_move
+from broker.tools.json_files import Placement, election_partitions, load, placements, topics_to_move
 
 
 def test_partitions_to_elect_leaders_for() -> None:
@@ -36,11 +38,22 @@ def test_replicas_to_have_and_their_log_dirs() -> None:
     [
         ([], "not a JSON object with 'partitions'"),
         ({"partitions": 5}, "'partitions' must be a list of objects, found 5"),
-        ({"partitions": [{"topic": 1}]}, "'topic' must be a str, found 1"),
-        ({"partitions": [{"topic": "t", "partition": True}]}, "'partition' must be a int, found true"),
-        ({"partitions": [{"topic": "t", "partition": 0, "replicas": ["1"]}]}, "'replicas' must be a list of int"),
+        ({"partitions": [{"topic": 1}]}, "'topic' must be a string, found 1"),
+        ({"partitions": [{"topic": "t", "partition": True}]}, "'partition' must be a 32-bit whole number, found true"),
+        ({"partitions": [{"topic": "t", "partition": 2**31}]}, "'partition' must be a 32-bit whole number, found 2147"),
+        (
+            {"partitions": [{"topic": "t", "partition": 0, "replicas": ["1"]}]},
+            r"'replicas' must be a list of 32-bit whole numbers, found \[.1.\]",
+        ),
     ],
 )
 def test_wrong_value_is_named(data: object, said: str) -> None:
     with pytest.raises(ToolError, match=said):
         placements(data)
+
+
+def test_brackets_without_end_are_refused_with_the_file(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    with pytest.raises(ToolError, match=r"deep\.json: brackets are nested too deeply"):
+        load(str(deep))

@@ -59,5 +59,6 @@ def test_topic_configs_are_pairs() -> None:
 
 def test_broker_ids_are_numbers() -> None:
     assert broker_ids("1,2") == [1, 2]
-    with pytest.raises(ToolError, match="'1,,2'"):
-        broker_ids("1,,2")
+    for wrong in ("1,,2", "1_0", "\uff11", str(2**31)):
+        with pytest.raises(ToolError, match=f"'{wrong}'"):
+            broker_ids(wrong)

@@ -57,15 +57,25 @@ def test_durations_are_those_of_iso_8601(text: str, duration: timedelta) -> None
     assert parse_duration(text) == duration
 
 
-@pytest.mark.parametrize("text", ["P", "PT", "1D", "P1M", "P1DT"[:1], ""])
+@pytest.mark.parametrize("text", ["P", "PT", "1D", "P1M", "P1DT"[:1], "P１D", ""])
 def test_other_durations_are_refused(text: str) -> None:
     with pytest.raises(ToolError, match="PnDTnHnMnS is wanted"):
         parse_duration(text)
 
 
+def test_duration_beyond_what_there_is_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"'PT9{20}H' is longer than 999999999 days"):
+        parse_duration(f"PT{'9' * 20}H")
+
+
+def test_plan_that_is_no_csv_is_refused() -> None:
+    with pytest.raises(ToolError, match="the reset plan is no CSV: field larger than field limit"):
+        parse_plan("t" * 200_000, ["g"])
+
+
 def test_partitions_of_a_topic_are_named_after_a_colon() -> None:
     assert parse_partitions("t:0,2") == [("t", 0), ("t", 2)]
-    for wrong in ("t:x", "t:0:1", "t:"):
+    for wrong in ("t:x", "t:0:1", "t:", "t:1_0", "t:１"):
         with pytest.raises(ToolError, match=r"in topic arg|expected topic name"):
             parse_partitions(wrong)
 
@@ -79,7 +89,7 @@ def test_plan_that_was_exported_is_read_again() -> None:
     assert parse_plan(export(several, []), []) == several
 
 
-@pytest.mark.parametrize("wrong", ["t,0", "t,x,1", "g,t,0,1,2"])
+@pytest.mark.parametrize("wrong", ["t,0", "t,x,1", "g,t,0,1,2", "t,0,1_0", "t,１,0", "t,0,9223372036854775808"])
 def test_line_of_a_plan_that_is_wrong_is_named(wrong: str) -> None:
     with pytest.raises(ToolError, match=r"line 2 of the reset plan: \["):
         parse_plan(f"t,0,1\n{wrong}\n", ["g"])
@@ -105,7 +115,7 @@ def test_line_of_a_plan_that_is_wrong_is_named(wrong: str) -> None:
             'Option "[to-offset]" can\'t be used with option "[to-',
         ),
         ("--list --state Sable", "Invalid state list 'Sable'. Valid states are: PreparingRebalance, "),
-        ("--list --type x", "Invalid types list 'x'. Valid types"),
+        ("--list --type x", "Invalid types list 'x'. Valid types are: Consumer, Classic"),
     ],
 )
 def test_wrong_options_end_with_1_and_say_why(capsys: pytest.CaptureFixture[str], words: str, said: str) -> None:

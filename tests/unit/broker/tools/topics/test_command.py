@@ -37,6 +37,15 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("--alter", "--topic", "t", "--partitions", "2", "--delete-config", "a"), 'Option "[delete-config]" can\'t'),
         (("--list", "--topic", "a", "--topic", "b"), "Found multiple arguments for option topic, but you asked for"),
         (("--create", "--topic", "t", "--partitions", "x"), "argument --partitions: Cannot parse argument 'x'"),
+        (("--create", "--topic", "t", "--partitions", "1_0"), "argument --partitions: Cannot parse argument '1_0'"),
+        (
+            ("--create", "--topic", "t", "--partitions", "99999999999"),
+            "argument --partitions: Cannot parse argument '99999999999' as a whole number from -2147483648 to 21474836",
+        ),
+        (
+            ("--create", "--topic", "t", "--replication-factor", "32768"),
+            "argument --replication-factor: Cannot parse argument '32768' as a whole number from -32768 to 32767",
+        ),
         (("--lis",), "unrecognized arguments: --lis"),
     ],
 )
