@@ -64,6 +64,7 @@ def _analyze(options: argparse.Namespace) -> int:
     if options.into is not None:
         raise PlanError(f"--into: goes with a URI; {path} is a folder, in which results are written")
     store = open_run(path)
+    where = where_checkers_run(options.spark_master, options.spark_conf)
     before = _results(store) if options.diff else {}
     run = store.read_run()
     if not run.get("finished"):
@@ -81,7 +82,7 @@ def _analyze(options: argparse.Namespace) -> int:
             store,
             limit_s,
             named=named,
-            where=where_checkers_run(options.spark_master, options.spark_conf),
+            where=where,
             say=print,
             on_jobs=_jobs_printed(),
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.parser import add
+from harness.commands.parser import add, whole
 from harness.commands.steps_told import steps_told, terminal_width, wrapped
 
 if TYPE_CHECKING:
@@ -34,17 +34,20 @@ def add_to(commands: Commands) -> None:
 
 
 def _count(text: str) -> int:
-    count = int(text)
+    count = whole(text)
     if count < 1:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return count
 
 
 def _explain(options: argparse.Namespace) -> int:
     from harness.report.story import findings
-    from harness.runs.store import open_run, read_json
+    from harness.runs.analysis import command_again
+    from harness.runs.store import StoreError, open_run, read_json
 
     store = open_run(options.run)
+    if not store.results.exists():
+        raise StoreError(f"{options.run}: not judged: `{command_again(store)}` judges it")
     results = read_json(store.results)
     series_path = store.path / "series.json"
     series = read_json(series_path) if series_path.is_file() else {}

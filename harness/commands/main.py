@@ -8,14 +8,16 @@ done, nor how the process ends otherwise (`__main__`).
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from broker import __version__
 from broker.tools import commands as tools
 from harness.commands import analyze, compare, exchange, explain, nightly, record, serve
-from harness.commands.parser import VERDICT_CODES, Parser, add
+from harness.commands.parser import VERDICT_CODES, Parser, add, whole
 from harness.exchange.operations import ForeignHistoryError
 from harness.plan.plan import ONLINE_S, Plan
 from harness.plan.toml_source import PlanError
@@ -23,6 +25,9 @@ from harness.runs.analysis import CRASH, USAGE, build_report, command_again
 from harness.runs.checkers_process import where_checkers_run
 from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
 from harness.tools import extras
+
+if TYPE_CHECKING:
+    from harness.commands.parser import Commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"highwater: the lab's Python packages are not all installed; missing: {names}", file=sys.stderr)
         print(f"get them with: {extras.INSTALL}", file=sys.stderr)
         return USAGE
-    options = parser().parse_args(arguments)
+    top, commands = _built()
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands.choices:
+        top.error(_no_command(arguments[0], commands.choices))
+    options = top.parse_args(arguments)
     refusal = extras.refusal(options.name)
     if refusal is not None:
         print(f"highwater: {refusal}", file=sys.stderr)
@@ -48,6 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> Parser:
     """Of the whole command line."""
+    return _built()[0]
+
+
+def _no_command(word: str, lab: Iterable[str]) -> str:
+    known = [*lab, *tools.COMMANDS]
+    like = difflib.get_close_matches(word, known, n=1)
+    meant = f" (did you mean {like[0]}?)" if like else ""
+    return f"{word!r} is not one of {', '.join(lab)}, nor, for running clusters, of {', '.join(tools.COMMANDS)}{meant}"
+
+
+def _built() -> tuple[Parser, Commands]:
     top = Parser(
         prog="highwater",
         description="Runs a cluster, breaks it, and judges what it promised.",
@@ -65,14 +84,14 @@ def parser() -> Parser:
         example="highwater test examples/runs/demo.toml --seed 7",
     )
     test.add_argument("file", type=Path, metavar="RUN.toml")
-    test.add_argument("--seed", type=int, metavar="N", help="instead of the run file's, or of one drawn at random")
+    test.add_argument("--seed", type=whole, metavar="N", help="instead of the run file's, or of one drawn at random")
     test.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
     test.add_argument(
         "--zookeeper", metavar="H:P[,…][/C]", help="an ensemble of yours, instead of one made for the run"
     )
     test.add_argument("--time-limit", type=float, metavar="S", help="seconds of the main phase")
     test.add_argument("--rate", type=float, metavar="R", help="client operations per second, all processes together")
-    test.add_argument("--concurrency", type=int, metavar="N", help="client processes in all")
+    test.add_argument("--concurrency", type=whole, metavar="N", help="client processes in all")
     test.add_argument(
         "--online",
         type=float,
@@ -128,7 +147,7 @@ def parser() -> Parser:
     serve.add_to(commands)
     compare.add_to(commands)
     exchange.add_to(commands)
-    return top
+    return top, commands
 
 
 def _test(options: argparse.Namespace) -> int:
@@ -153,6 +172,7 @@ def _test(options: argparse.Namespace) -> int:
         stop_on_invalid=options.stop_on_invalid,
     )
     run.check(plan)
+    checkers = where_checkers_run(options.spark_master)
     try:
         if (
             plan.nodes.zookeeper is not None
@@ -164,7 +184,6 @@ def _test(options: argparse.Namespace) -> int:
     except (SandboxUnavailable, EngineMissing, ImageMissing) as error:
         print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)
         return CRASH
-    checkers = where_checkers_run(options.spark_master)
     ended = run.run(plan, run.Options(options.store, tuple(sys.argv), checkers, not options.no_analysis))
     if ended.problem is not None:
         print(f"highwater: {ended.problem}", file=sys.stderr)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from harness.commands.parser import add
+from harness.commands.parser import add, whole
 from harness.plan.toml_source import PlanError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def add_to(commands: Commands) -> None:
         example="highwater nightly examples/nightly/matrix.toml --minutes 240 --resume",
     )
     nightly.add_argument("files", type=Path, nargs="+", metavar="MATRIX_OR_FILE_OR_DIR")
-    nightly.add_argument("--seeds", type=int, metavar="N", help="seeds of each run file; needed where no matrix says")
+    nightly.add_argument("--seeds", type=whole, metavar="N", help="seeds of each run file; needed where no matrix says")
     nightly.add_argument("--fresh-seeds", action="store_true", default=None, help="seeds that no earlier night had")
     nightly.add_argument("--out", type=Path, default=Path("nightly"), metavar="DIR", help="history, runs, pages")
     nightly.add_argument("--resume", action="store_true", help="go on with the last night, unless it is complete")
@@ -46,8 +46,8 @@ def add_to(commands: Commands) -> None:
         "--leave-out", action="append", default=[], metavar="AXIS=VALUE", help="of the matrix, such as nodes=docker"
     )
     nightly.add_argument("--minutes", type=float, metavar="M", help="start nothing that would end later")
-    nightly.add_argument("--lanes", type=int, metavar="N", help="runs at a time; default: one for two cores")
-    nightly.add_argument("--retries", type=int, metavar="N", help="of a run whose nodes failed; default: 1")
+    nightly.add_argument("--lanes", type=whole, metavar="N", help="runs at a time; default: one for two cores")
+    nightly.add_argument("--retries", type=whole, metavar="N", help="of a run whose nodes failed; default: 1")
     nightly.add_argument("--keep-days", type=float, metavar="D", help="remove good runs that are older")
     nightly.add_argument("--keep-gb", type=float, metavar="G", help="remove the oldest good runs above this size")
     nightly.add_argument("--shrink-minutes", type=float, metavar="M", help="shrink failing runs so long; default: 60")
@@ -64,7 +64,11 @@ def _nightly(options: argparse.Namespace) -> int:
     from harness.nightly.sources import read
 
     _check(options)
-    due = read(options.files, options.out, options.leave_out)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PlanError(f"--out: {options.out} cannot be a folder: {error.strerror}") from None
+    due = read(options.files, options.out, options.leave_out, options.nodes)
     given = {name: value for name in _GIVEN if (value := getattr(options, name)) is not None}
     night = replace(due.night, **given)
     if night.seeds is None:

@@ -6,6 +6,7 @@ Must not know which commands there are.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
 
 
 VERDICT_CODES = "0 valid, 1 invalid, 2 unknown, 254 wrong usage, 255 no verdict"
+
+
+_DIGITS = re.compile(r"[+-]?[0-9]{1,4000}")
+
+
+def whole(text: str) -> int:
+    """An argument that is a whole number, in plain digits: int() also takes `1_0` and those of other scripts."""
+    if _DIGITS.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
 
 
 class Parser(argparse.ArgumentParser):

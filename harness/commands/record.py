@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.parser import add
+from harness.commands.parser import add, whole
 from harness.commands.steps_told import steps_told, terminal_width, wrapped
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add_to(commands: Commands) -> None:
     )
     record.add_argument("run", type=Path, metavar="RUN_DIR")
     record.add_argument("partition", metavar="PARTITION", help="topic-number")
-    record.add_argument("offset", type=int, metavar="OFFSET")
+    record.add_argument("offset", type=whole, metavar="OFFSET")
     record.set_defaults(command=_record)
 
 

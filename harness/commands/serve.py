@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.parser import add
+from harness.commands.parser import add, whole
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH
 from harness.runs.store import DEFAULT_STORE, StoreError
@@ -38,7 +38,7 @@ def add_to(commands: Commands) -> None:
         help="where runs are kept, or a folder of nights",
     )
     serve.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on; default: this machine")
-    serve.add_argument("--port", type=int, default=0, metavar="P", help="default: 0, one that is free")
+    serve.add_argument("--port", type=whole, default=0, metavar="P", help="default: 0, one that is free")
     serve.set_defaults(command=_serve)
 
 

@@ -33,21 +33,21 @@ class Due:
         return [replace(job, seed=seed) for seed in range(first_seed, first_seed + seeds) for job in self.once]
 
 
-def read(files: Sequence[Path], out: Path, without: Sequence[str] = ()) -> Due:
+def read(files: Sequence[Path], out: Path, without: Sequence[str] = (), nodes: str | None = None) -> Due:
     """Run files, folders of them, and at most one matrix file, whose cells are written below `out`, but for those of
-    `without` (`axis=value`). Raises PlanError for what cannot be used.
+    `without` (`axis=value`). nodes: instead of the run files'. Raises PlanError for what cannot be used.
     """
     night: Night | None = None
     jobs: list[Job] = []
     for path in (found for file in files for found in _inside(file)):
         text = _text(path)
         if not is_matrix(path, text):
-            jobs.append(_job(path))
+            jobs.append(_job(path, nodes))
             continue
         if night is not None:
             raise PlanError(f"{path}: a second matrix file; a night has one")
         night, cells = parse_matrix(path, text, without)
-        jobs.extend(_cell_job(path, cell, out / "cells") for cell in cells)
+        jobs.extend(_cell_job(path, cell, out / "cells", nodes) for cell in cells)
     if night is None and without:
         raise PlanError(f"--leave-out {without[0]}: there are axes in a matrix file alone, and none is given")
     return Due(night or Night(), jobs)
@@ -70,7 +70,7 @@ def _text(path: Path) -> str:
         raise PlanError(f"{path}: cannot be read: {error}") from None
 
 
-def _cell_job(matrix: Path, cell: Cell, folder: Path) -> Job:
+def _cell_job(matrix: Path, cell: Cell, folder: Path, nodes: str | None) -> Job:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{cell.name}.toml"
     path.write_text(cell.text, encoding="utf-8")
@@ -79,13 +79,13 @@ def _cell_job(matrix: Path, cell: Cell, folder: Path) -> Job:
     if cell.expectation is not None:
         beside.write_text(cell.expectation, encoding="utf-8")
     try:
-        return replace(_job(path), cell=cell.values)
+        return replace(_job(path, nodes), cell=cell.values)
     except PlanError as error:
         raise usable(matrix, cell, error) from None
 
 
-def _job(path: Path) -> Job:
-    plan = load_expectation(path, load(path))
+def _job(path: Path, nodes: str | None) -> Job:
+    plan = load_expectation(path, load(path)).with_overrides(nodes=nodes)
     run.check(plan)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     code = run_code(system_kind(plan.system.kind).source(plan), outside_names(plan))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.plan.toml_source import PlanError
 from harness.runs.judge_process import SOCKET, forget
 from harness.runs.process_group import end_group
 from harness.runs.room import device_of, said
@@ -66,12 +67,23 @@ class Where:
 
 
 HERE = Where()
+_MASTERS = ("local", "spark://", "k8s://")
 JUDGE = "HIGHWATER_JUDGE"
 """Environment variable: the socket of a judge."""
 
 
 def where_checkers_run(spark_master: str | None, spark_conf: Sequence[str] = ()) -> Where:
-    """As the command line and the environment say."""
+    """As the command line and the environment say. Raises PlanError for what Spark would refuse once it is started:
+    after a whole run, or when an earlier judgement is gone.
+    """
+    if spark_master is not None and spark_master != "yarn" and not spark_master.startswith(_MASTERS):
+        raise PlanError(
+            f"--spark-master: {spark_master!r} is not a master of Spark's: local[N], spark://HOST:PORT, k8s://… or yarn"
+        )
+    for text in spark_conf:
+        name, equals, _ = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise PlanError(f"--spark-conf: {text!r} is no setting of Spark's; one is spark.executor.memory=8g")
     judge = os.environ.get(JUDGE)
     return Where(spark_master, Path(judge) if judge else None, tuple(spark_conf))
 

@@ -225,6 +225,70 @@ def test_cli_analyze_crash_is_255(store: RunStore, checkers: object, capsys: pyt
     assert "crashed with exit code 9" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--spark-master", "sprak://h:7077"],
+            "--spark-master: 'sprak://h:7077' is not a master of Spark's: local[N], ",
+        ),
+        (
+            ["--spark-conf", "executor.memory=8g"],
+            "--spark-conf: 'executor.memory=8g' is no setting of Spark's; one is ",
+        ),
+    ],
+)
+def test_what_spark_would_refuse_is_usage_and_costs_no_verdict(
+    store: RunStore, checkers: object, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkers(WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    assert cli.main(["analyze", str(store.path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["analyze", str(store.path), *words]) == 254
+    assert capsys.readouterr().err.startswith(f"highwater: {said}")
+    assert read_json(store.results)["verdict"] == "valid"
+
+
+def test_run_for_a_master_that_spark_would_refuse_does_not_begin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('name = "x"\n')
+    assert cli.main(["test", str(file), "--store", str(tmp_path / "store"), "--spark-master", "foo"]) == 254
+    assert "--spark-master: 'foo' is not a master of Spark's" in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()
+
+
+def test_run_that_is_not_judged_cannot_be_explained_and_who_judges_it_is_named(
+    store: RunStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain", str(store.path)]) == 254
+    assert capsys.readouterr().err == (
+        f"highwater: {store.path}: not judged: `highwater analyze {store.path}` judges it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["topic"], "'topic' is not one of test, analyze, "),
+        (["topic"], " nor, for running clusters, of topics, configs, groups, "),
+        (["topic"], "(did you mean topics?)"),
+        (["analyse", "x"], "(did you mean analyze?)"),
+        (["test", "x.toml", "--seed", "1_0"], "argument --seed: '1_0' is not a whole number"),
+        (["nightly", "x.toml", "--seeds", "\uff11"], "argument --seeds: '\uff11' is not a whole number"),
+        (["explain", "x", "--most", "0"], "argument --most: '0' is not a whole number from 1 on"),
+    ],
+)
+def test_word_that_cannot_be_is_named_with_what_would_be_right(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 254
+    assert said in capsys.readouterr().err
+
+
 def test_cli_analyze_of_a_folder_that_is_no_run_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["analyze", str(tmp_path)]) == 254
     assert "holds no history.jsonl" in capsys.readouterr().err

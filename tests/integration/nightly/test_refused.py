@@ -54,3 +54,22 @@ def test_wrong_options_are_usage(
         code = int(str(ended.code))
     assert code == 254
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--nodes", "lxc"], "highwater: --nodes: 'lxc' is not one of local, docker, ssh\n"),
+        (["--out", "/dev/null"], "highwater: --out: /dev/null cannot be a folder: File exists\n"),
+        (["--out", "/dev/null/x"], "highwater: --out: /dev/null/x cannot be a folder: Not a directory\n"),
+    ],
+)
+def test_night_that_no_run_could_be_of_is_refused_before_anything_runs(
+    tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('name = "a"\n')
+    night = tmp_path / "night"
+    assert cli.main(["nightly", str(file), "--seeds", "1", "--out", str(night), *words]) == 254
+    assert capsys.readouterr().err == said
+    assert not (night / "history.sqlite").exists()
