@@ -51,8 +51,13 @@ def _explain(options: argparse.Namespace) -> int:
     results = read_json(store.results)
     series_path = store.path / "series.json"
     series = read_json(series_path) if series_path.is_file() else {}
-    found = findings(store.read_run(), results, series)
-    for line in told(results, found, options.most, terminal_width()):
+    run = store.read_run()
+    try:
+        lines = list(told(results, findings(run, results, series), options.most, terminal_width()))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # Whatever checkers write is told; what a hand or another version left need not be.
+        raise StoreError(f"{store.results}: not what checkers write: {type(error).__name__}: {error}") from None
+    for line in lines:
         print(line)
     return 0
 

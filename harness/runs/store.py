@@ -184,6 +184,8 @@ def read_json(path: Path) -> dict[str, object]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
+    except RecursionError:
+        raise StoreError(f"{path}: cannot be read: brackets are nested too deeply") from None
     if not isinstance(value, dict):
         raise StoreError(f"{path}: not a JSON object")
     return cast(dict[str, object], value)

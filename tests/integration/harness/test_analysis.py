@@ -268,6 +268,24 @@ def test_run_that_is_not_judged_cannot_be_explained_and_who_judges_it_is_named(
     )
 
 
+def test_results_that_no_checker_wrote_are_named(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.results.write_text('{"verdict": "valid", "checkers": [1]}')
+    assert cli.main(["explain", str(store.path)]) == 254
+    assert capsys.readouterr().err.startswith(f"highwater: {store.results}: not what checkers write: AttributeError: ")
+
+
+@pytest.mark.parametrize("command", ["analyze", "explain"])
+def test_run_whose_brackets_have_no_end_is_named(
+    store: RunStore, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.results.write_text("{}")
+    store.run_json.write_text("[" * 100_000)
+    assert cli.main([command, str(store.path)]) == 254
+    said = capsys.readouterr().err
+    assert f"{store.run_json}: cannot be read: brackets are nested too deeply" in said
+    assert "an error of its own" not in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
