@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import re
 import signal
 import sys
@@ -31,6 +30,7 @@ from broker.tools.client.settings import client_settings
 from broker.tools.client.whole_numbers import whole_number
 from broker.tools.consume.formatter import Formatter, formatter
 from broker.tools.options import Parser, given, warn_unread, whole
+from broker.tools.output import forget_output
 from broker.tools.text import topic_filter
 from broker.wire.list_offsets_timestamps import EARLIEST, LATEST
 
@@ -44,6 +44,14 @@ class Stopped(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.code = 128 + number
+
+
+class _Unwritable(Exception):
+    """Standard output takes no more."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Start(NamedTuple):
@@ -204,23 +212,19 @@ class Printer:
         self._idle_s = None if options.timeout_ms is None or options.timeout_ms < 0 else options.timeout_ms / 1000
         self._skip = options.skip_message_on_error
         self._count = 0
+        self._buffered: dict[TopicPartition, int] = {}
+        """Where to read on behind what was given to standard output, and may still be lost there."""
 
     def run(self) -> int:
-        """The exit code. What was printed counts as read, whatever ends it."""
+        """The exit code. What was printed, and nothing else, counts as read, whatever ends it."""
         code = 0
         try:
-            with _signals():
-                code = self._print()
-        except Stopped as stopped:
-            code = stopped.code
-            with contextlib.suppress(BrokenPipeError):
-                sys.stdout.flush()
-        except BrokenPipeError:
-            print("Unable to write to standard out, closing consumer.", file=sys.stderr)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except ToolError as error:
-            print(f"ERROR Error processing message, terminating consumer process: {java_name(error)}", file=sys.stderr)
-            code = 1
+            code = self._to_the_end()
+        except _Unwritable as unwritable:
+            code = 0 if isinstance(unwritable.error, BrokenPipeError) else 1
+            why = "" if code == 0 else f" ({unwritable.error.strerror})"
+            print(f"Unable to write to standard out, closing consumer.{why}", file=sys.stderr)
+            forget_output()
         finally:
             try:
                 self._consumer.close()
@@ -228,8 +232,33 @@ class Printer:
                 print(f"Processed a total of {self._count} messages", file=sys.stderr)
         return code
 
+    def _to_the_end(self) -> int:
+        try:
+            with _signals():
+                return self._print()
+        except Stopped as stopped:
+            code = stopped.code
+        except ToolError as error:
+            print(f"ERROR Error processing message, terminating consumer process: {java_name(error)}", file=sys.stderr)
+            code = 1
+        self._flush()
+        return code
+
+    def _write(self, data: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(data)
+        except OSError as error:
+            raise _Unwritable(error) from None
+
+    def _flush(self) -> None:
+        try:
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            raise _Unwritable(error) from None
+        self._consumer.consumed.update(self._buffered)
+        self._buffered.clear()
+
     def _print(self) -> int:
-        out = sys.stdout.buffer
         heard = time.monotonic()
         while self._count < self._most or self._most < 0:
             left = _POLL if self._idle_s is None else heard + self._idle_s - time.monotonic()
@@ -247,13 +276,13 @@ class Printer:
                 for record in chunk.records:
                     if self._count == self._most:
                         break
-                    out.write(self._formatted(chunk.where, record))
+                    self._write(self._formatted(chunk.where, record))
                     self._count += 1
-                    self._consumer.consumed[chunk.where] = record.record.offset + 1
+                    self._buffered[chunk.where] = record.record.offset + 1
                 else:
-                    self._consumer.consumed[chunk.where] = chunk.next_offset
+                    self._buffered[chunk.where] = chunk.next_offset
                 heard = time.monotonic() if chunk.records else heard
-            out.flush()
+            self._flush()
         return 0
 
     def _formatted(self, where: TopicPartition, record: Shown) -> bytes:

@@ -1,10 +1,18 @@
-"""What `highwater consume` refuses of a partition and an offset before it asks a broker."""
+"""What `highwater consume` refuses before it asks a broker, and what counts as read where output cannot be written."""
 
 from __future__ import annotations
 
+import errno
+import io
+import os
+
 import pytest
 
-from broker.tools.consume.command import parser, start_of
+from broker.tools.client.committed_reads import Shown
+from broker.tools.consume import command
+from broker.tools.consume.command import Printer, parser, start_of
+from broker.tools.consume.formatter import formatter
+from broker.wire.records import Record
 
 WORDS = ("--bootstrap-server", "a:1", "--topic", "t")
 
@@ -30,3 +38,70 @@ def test_place_that_cannot_be_is_refused(capsys: pytest.CaptureFixture[str], wor
         start_of(made, made.parse_args([*WORDS, *words]))
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith(said)
+
+
+class Chunk:
+    where = ("t", 0)
+    start = 0
+    next_offset = 3
+    records = tuple(Shown(Record(offset, 0, None, b"x", ()), False) for offset in range(3))
+
+
+class Consumed:
+    """A consumer with one chunk."""
+
+    def __init__(self) -> None:
+        self.consumed = {Chunk.where: Chunk.start}
+        self.closed_with: dict[tuple[str, int], int] | None = None
+        self._chunks = [[Chunk()]]
+
+    def poll(self, _seconds: float) -> list[Chunk]:
+        return self._chunks.pop() if self._chunks else []
+
+    def close(self) -> None:
+        self.closed_with = dict(self.consumed)
+
+
+class Buffer(io.BytesIO):
+    """Takes all, and loses it with an error where there is one."""
+
+    def __init__(self, error: OSError | None) -> None:
+        super().__init__()
+        self._error = error
+
+    def flush(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+class Output:
+    """Standard output."""
+
+    def __init__(self, error: OSError | None) -> None:
+        self.buffer = Buffer(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "read"),
+    [
+        (None, 0, 3),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), 1, 0),
+        (BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)), 0, 0),
+    ],
+)
+def test_what_could_not_be_written_does_not_count_as_read(
+    error: OSError | None,
+    code: int,
+    read: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    consumer = Consumed()
+    options = parser().parse_args([*WORDS, "--timeout-ms", "1"])
+    monkeypatch.setattr("sys.stdout", Output(error))
+    monkeypatch.setattr(command, "forget_output", lambda: None)
+    assert Printer(consumer, formatter(None, {}), options).run() == code  # type: ignore[arg-type]
+    assert consumer.closed_with == {("t", 0): read}
+    said = capsys.readouterr().err
+    assert ("Unable to write to standard out, closing consumer." in said) is (error is not None)
+    assert ("(No space left on device)" in said) is (code == 1)
