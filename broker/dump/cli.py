@@ -28,6 +28,9 @@ _STRING = "StringDecoder"
 
 def main(argv: list[str] | None = None) -> int:
     """Dump the files that are named. Returns the exit code; raises SystemExit for wrong usage, --help and --version."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names and values of records, and the help, need not be in the terminal's character set.
+        sys.stdout.reconfigure(errors="backslashreplace")
     args = _parser().parse_args(argv)
     contents = _contents(args)
     log = LogOptions(
@@ -37,9 +40,6 @@ def main(argv: list[str] | None = None) -> int:
         bytes_max=None if args.max_bytes == _INT32_MAX else args.max_bytes,
     )
     options = Options(log, IndexOptions(args.verify_index_only, args.index_sanity_check))
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names and values of records need not be in the terminal's character set.
-        sys.stdout.reconfigure(errors="backslashreplace")
     report = Report(sys.stdout, sys.stderr)
     try:
         for path in args.files:

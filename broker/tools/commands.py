@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from broker.tools.output import forget_output
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "topics": ("broker.tools.topics.command", "create, describe, change and delete topics"),
@@ -27,15 +31,36 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 _INTERRUPTED: Final = 130
 
 
+_UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What writing to a file may end in, and no connection does."""
+
+
 def run(name: str, arguments: Sequence[str]) -> int:
     """One of COMMANDS; returns its exit code. Wrong usage raises SystemExit(1)."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    if sys.stdout is None:
+        print(f"highwater {name}: standard output is closed", file=sys.stderr)
+        return 1
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of topics, and the help, need not be in the terminal's character set.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code: int = importlib.import_module(COMMANDS[name][0]).run(arguments)
-        sys.stdout.flush()
+        try:
+            code: int = importlib.import_module(COMMANDS[name][0]).run(arguments)
+        finally:
+            # Also of --help, which ends by SystemExit.
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has enough. What is buffered must not fail once more when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the output has enough.
+        forget_output()
+        return 1
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        print(f"highwater {name}: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        forget_output()
         return 1
     return code

@@ -55,7 +55,8 @@ def _surviving(stream: TextIO | None, descriptor: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_Survivor(descriptor)),
         encoding="utf-8" if old is None else old.encoding,
-        errors="backslashreplace" if old is None else old.errors,
+        # A run's folder, or a text, need not be in the terminal's character set.
+        errors="backslashreplace",
         line_buffering=True if old is None else old.line_buffering,
         write_through=False if old is None else old.write_through,
     )

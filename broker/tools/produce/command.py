@@ -82,6 +82,8 @@ def run(arguments: Sequence[str]) -> int:
     """Read standard input to its end; returns the exit code."""
     made = parser()
     options = made.parse_args(arguments)
+    if sys.stdin is None:
+        made.error("standard input is closed: records are read from it")
     if options.bootstrap_server is None and options.broker_list is None:
         made.error("Missing required option(s) [bootstrap-server]")
     if options.line_reader not in (None, *_READERS):

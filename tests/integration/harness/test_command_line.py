@@ -145,3 +145,35 @@ def test_interrupt_in_the_first_second_is_quiet_and_leaves_nothing(
         assert code == 255
         assert "aborted by SIGINT" in "".join(said)
     eventually(lambda: not command_lines(str(tmp_path)), "none of its processes is left", timeout_s=60)
+
+
+def _by_bash(script: str) -> subprocess.CompletedProcess[str]:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment = {**os.environ, **locale, "PROGRAM": " ".join(PROGRAM)}
+    environment.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        ("$PROGRAM topics --help > /dev/full", 1, "topics: standard output cannot be written: No space left on device"),
+        ("$PROGRAM topics --help >&-", 1, "topics: standard output is closed"),
+        ("$PROGRAM produce --topic t --bootstrap-server a:1 <&-", 1, "standard input is closed: records are read from"),
+    ],
+)
+def test_tool_without_its_streams_says_so_in_its_own_exit_code(script: str, code: int, said: str) -> None:
+    done = _by_bash(script)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert "an error of its own" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("script", ["$PROGRAM topics --help", "$PROGRAM test --help"])
+def test_help_is_shown_where_the_terminal_has_not_all_its_characters(script: str) -> None:
+    done = _by_bash(script)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u2026" in done.stdout
