@@ -51,6 +51,24 @@ _TEXTS: Final[Mapping[int, str]] = {
     ErrorCode.INVALID_PARTITIONS: "Number of partitions is below 1.",
     ErrorCode.INVALID_CONFIG: "Configuration is invalid.",
     ErrorCode.INVALID_REQUEST: "The broker cannot make sense of the request; its log may say more.",
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
+        "The group member's supported protocols are incompatible with those of existing members."
+    ),
+    ErrorCode.INVALID_SESSION_TIMEOUT: (
+        "The session timeout is not within the range allowed by the broker (as configured by "
+        "group.min.session.timeout.ms and group.max.session.timeout.ms)."
+    ),
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "The consumer group has reached its max size.",
+    ErrorCode.FENCED_INSTANCE_ID: (
+        "The broker rejected this static consumer since another consumer with the same group.instance.id has "
+        "registered with a different member.id."
+    ),
+    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
+    ErrorCode.INVALID_TIMESTAMP: "The timestamp of the message is out of acceptable range.",
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: (
+        "The requesting client does not support the compression type of given partition."
+    ),
+    ErrorCode.INVALID_RECORD: "This record has failed the validation on the broker and hence will be rejected.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
     ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
@@ -96,11 +114,15 @@ class ToolError(Exception):
 
 
 class BrokerError(ToolError):
-    """An error code that a broker answered. message: the broker's own, else what the code means."""
+    """An error code that a broker answered. message: the broker's own, else what the code means. about: the partition
+    that it was about, where the message does not say it.
+    """
 
-    def __init__(self, code: int, message: str | None = None) -> None:
+    def __init__(self, code: int, message: str | None = None, about: tuple[str, int] | None = None) -> None:
         self.code = code
         self.message = message or _TEXTS.get(code) or f"{error_name(code)} (error {code})"
+        if about is not None:
+            self.message += f" ({about[0]}-{about[1]})"
         super().__init__(self.message)
 
     @property

@@ -76,9 +76,9 @@ def list_offsets(
         for one in left:
             leader = where.get(one)
             if leader is None:
-                problem = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                problem = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about=one)
             elif leader.broker_id < 0:
-                problem = BrokerError(ErrorCode.LEADER_NOT_AVAILABLE)
+                problem = BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, about=one)
             else:
                 led.setdefault(leader.broker_id, []).append(one)
         for broker_id, partitions in led.items():
@@ -109,7 +109,7 @@ def _ask(
     for topic in cluster.at(broker_id, request, ListOffsetsResponse, deadline).topics:
         for one in topic.partitions:
             if one.error_code:
-                problem = BrokerError(one.error_code)
+                problem = BrokerError(one.error_code, about=(topic.name, one.partition_index))
             else:
                 found[topic.name, one.partition_index] = Listed(one.offset, one.timestamp)
     return problem

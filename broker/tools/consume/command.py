@@ -159,8 +159,8 @@ def run(arguments: Sequence[str]) -> int:
     """Print records until something ends it; returns the exit code."""
     made = parser()
     options = made.parse_args(arguments)
-    start = start_of(made, options)
     try:
+        start = start_of(made, options)
         words = Properties.load(options.formatter_config).values() | key_values(options.property)
         for name in _FORMATTER_NAMES:
             if (value := getattr(options, name.replace("-", "_"))) is not None:

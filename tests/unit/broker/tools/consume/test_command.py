@@ -10,7 +10,7 @@ import pytest
 
 from broker.tools.client.committed_reads import Shown
 from broker.tools.consume import command
-from broker.tools.consume.command import Printer, parser, start_of
+from broker.tools.consume.command import Printer, parser, run, start_of
 from broker.tools.consume.formatter import formatter
 from broker.wire.records import Record
 
@@ -38,6 +38,11 @@ def test_place_that_cannot_be_is_refused(capsys: pytest.CaptureFixture[str], wor
         start_of(made, made.parse_args([*WORDS, *words]))
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith(said)
+
+
+def test_wrong_pattern_of_topics_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--bootstrap-server", "127.0.0.1:1", "--include", "["]) == 1
+    assert capsys.readouterr().err == "[ is an invalid regex.\n"
 
 
 class Chunk:
