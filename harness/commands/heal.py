@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.nodes.manifest import manifests, owner_alive
+from harness.nodes.manifest import forget_unfinished, manifests, owner_alive
 from harness.nodes.sandbox import start_ticks
 from harness.runs.store import RunStore
 
@@ -37,6 +37,7 @@ class Report:
 def heal() -> Report:
     """Remove what dead runs left; errors are collected in the report, and every run is tried."""
     report = Report()
+    forget_unfinished()
     for file, content in manifests():
         name = f"{content['id']} ({content['run_dir']})"
         if owner_alive(content):

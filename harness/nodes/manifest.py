@@ -6,14 +6,19 @@ Invariant: written before the first thing is made, removed after the last is gon
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.nodes.sandbox import inside_sandbox, start_ticks
+
+_UNFINISHED_S = 600.0
+"""Longer than any disk takes to write a manifest."""
 
 
 def state_folder() -> Path:
@@ -66,6 +71,16 @@ class Manifest:
     def remove(self) -> None:
         """Remove it, once nothing is left of what it names."""
         self._file.unlink(missing_ok=True)
+
+
+def forget_unfinished() -> None:
+    """Remove what a process left of a manifest that it was killed in the middle of: what that was to name was not made.
+    Who may still be writing is let be.
+    """
+    for file in (state_folder() / "runs").glob("*.new"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - file.stat().st_mtime > _UNFINISHED_S:
+                file.unlink()
 
 
 def owner_alive(content: Mapping[str, Any]) -> bool:

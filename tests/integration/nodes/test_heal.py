@@ -223,3 +223,17 @@ def test_heal_file_that_is_no_manifest_is_an_error_that_names_it(state: Path) ->
     (state / "broken.json").write_text("{")
     with pytest.raises(ValueError, match=r"broken\.json: not a manifest"):
         heal()
+
+
+def test_manifest_that_was_being_written_at_a_kill_goes_once_nobody_can_be_writing_it(
+    state: Path, tmp_path: Path
+) -> None:
+    manifest = Manifest("local", tmp_path, ())
+    manifest.write()
+    ((written, _),) = manifests()
+    torn, young = written.with_name("local-torn.new"), written.with_name("local-young.new")
+    torn.write_text('{"id": "lo')
+    young.write_text("")
+    os.utime(torn, (time.time() - 601, time.time() - 601))
+    heal()
+    assert [file.exists() for file in (torn, young, written)] == [False, True, True]
