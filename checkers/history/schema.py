@@ -214,11 +214,11 @@ CHECKPOINT = _struct(
     ("problem", _TEXT),
 )
 
-# What a checker found. `kind` is invalid, unknown or allowed; `rule` names it where something depends on which of a
-# checker's rules it was (checkers/verdicts/findings.py); `ops` are indices of invocations in the history.
 LEADER_CHANGE = _struct(("p", _TEXT), ("changed_ns", _LONG), ("leader", _TEXT), ("epoch", _INT), ("returned", _BOOL))
 """When a partition's leader last changed (`coverage.queries.leader_changes`)."""
 
+# What a checker found. `kind` is invalid, unknown or allowed; `rule` names it where something depends on which of a
+# checker's rules it was (checkers/verdicts/findings.py); `ops` are indices of invocations in the history.
 FINDING = _struct(
     ("checker", _TEXT),
     ("kind", _TEXT),
