@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,10 +23,17 @@ pytestmark = pytest.mark.guarantee("H4")
 
 
 class GoneAfterAppend(FakeBroker):
-    """Hands out a producer's id; takes one batch, and is gone with the answer."""
+    """Hands out a producer's id; takes one batch, is gone with the answer, and says no more to who comes back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.client_is_back = threading.Event()
 
     def _answer(self, api: ApiKey, header: RequestHeader, body: memoryview) -> bytes | None:
         match api:
+            case ApiKey.API_VERSIONS if self.partitions[0].leo:
+                self.client_is_back.set()
+                return None
             case ApiKey.API_VERSIONS:
                 keys = [ApiVersion(key, *ADVERTISED[key]) for key in (*_SERVED, ApiKey.INIT_PRODUCER_ID)]
                 return ApiVersionsResponse(api_keys=keys).encode(header.api_version)
@@ -34,7 +42,6 @@ class GoneAfterAppend(FakeBroker):
         answer = super()._answer(api, header, body)
         if api is not ApiKey.PRODUCE:
             return answer
-        self._server.close()
         self.drop_connections()
         return None
 
@@ -43,7 +50,7 @@ class GoneAfterAppend(FakeBroker):
 def broker() -> Iterator[GoneAfterAppend]:
     fake = GoneAfterAppend()
     yield fake
-    fake.drop_connections()
+    fake.close()
 
 
 def test_record_that_waits_to_be_sent_once_more_may_be_in_the_log(broker: GoneAfterAppend) -> None:
@@ -53,11 +60,10 @@ def test_record_that_waits_to_be_sent_once_more_may_be_in_the_log(broker: GoneAf
     sender = LibrdkafkaSender(settings, 0, lambda *found: delivered.append(found))
     sender.send(7, 0, b"x")
     end_s = time.monotonic() + 20
-    while not broker.partitions[0].leo and time.monotonic() < end_s:
+    while not broker.client_is_back.is_set() and time.monotonic() < end_s:
         sender.serve(0.1)
-    assert broker.partitions[0].leo == 1
-    # Until librdkafka has seen that the connection is gone, and has put the record back into its queue.
-    time.sleep(0.5)
+    # It has put the record back into its queue before it connects once more.
+    assert (broker.client_is_back.is_set(), broker.partitions[0].leo) == (True, 1)
     # What a fatal error of the client does; the producer is dropped at once.
     sender.broken = True
     sender.finish(1)
