@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from broker.tools.client.errors import ToolError
-from broker.tools.client.whole_numbers import whole_number
+from broker.tools.client.whole_numbers import whole_numbers
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
@@ -46,10 +46,10 @@ def replica_assignment(text: str) -> dict[int, list[int]]:
 
 def broker_ids(text: str, separator: str = ",") -> list[int]:
     """Raises ToolError for a word that is no number."""
-    found = [whole_number(word.strip()) for word in text.split(separator)]
-    if None in found:
+    found = whole_numbers(word.strip() for word in text.split(separator))
+    if found is None:
         raise ToolError(f"{text!r}: broker ids separated by {separator!r} are wanted")
-    return [number for number in found if number is not None]
+    return found
 
 
 def duplicates(values: Sequence[int]) -> list[int]:

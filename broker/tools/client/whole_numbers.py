@@ -7,6 +7,7 @@ Source: java.lang.Integer.parseInt, java.lang.Long.parseLong.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 
@@ -18,3 +19,14 @@ def whole_number(text: str, bits: int = 32) -> int | None:
         return None
     found = int(text)
     return found if -(1 << (bits - 1)) <= found < 1 << (bits - 1) else None
+
+
+def whole_numbers(texts: Iterable[str]) -> list[int] | None:
+    """Of 32 bits. None where one of them is no such number."""
+    found = []
+    for text in texts:
+        number = whole_number(text)
+        if number is None:
+            return None
+        found.append(number)
+    return found

@@ -18,7 +18,7 @@ from broker.tools.client.cluster import Cluster
 from broker.tools.client.errors import ToolError
 from broker.tools.client.groups import committed_offsets
 from broker.tools.client.offsets import list_offsets
-from broker.tools.client.whole_numbers import whole_number
+from broker.tools.client.whole_numbers import whole_number, whole_numbers
 from broker.wire.list_offsets_timestamps import EARLIEST, LATEST
 
 SCENARIOS: Final = (
@@ -48,10 +48,10 @@ def parse_partitions(word: str) -> list[TopicPartition]:
     topic, *rest = word.split(":")
     if len(rest) != 1:
         raise WrongScope(f"Invalid topic arg '{word}', expected topic name and partitions")
-    numbers = [whole_number(number) for number in rest[0].split(",")]
-    if None in numbers:
+    numbers = whole_numbers(rest[0].split(","))
+    if numbers is None:
         raise WrongScope(f"Invalid partition '{rest[0]}' specified in topic arg '{word}'")
-    return [(topic, number) for number in numbers if number is not None]
+    return [(topic, number) for number in numbers]
 
 
 def plan(cluster: Cluster, group: str, options: argparse.Namespace) -> dict[TopicPartition, int]:
