@@ -12,7 +12,7 @@ from broker.core.group.effects import JoinResult
 from broker.core.group.machine import Machine
 from broker.core.group.member import Member
 from broker.core.group.requests import UNKNOWN_MEMBER, JoinGroup
-from broker.core.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
+from broker.core.group.settings import GroupSettings
 from broker.core.group.states import GroupState
 from broker.wire.errors import ErrorCode
 
@@ -131,7 +131,7 @@ def _add(group: Machine, waiter: object, request: JoinGroup, member_id: str, now
     if not group.members:
         group.protocol_type = request.protocol_type
     group.members.add(member, waiter)
-    group.deadlines.set(member_id, now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
+    group.begin_wait(member, now_ms)
     rebalance.maybe_prepare(group, now_ms)
 
 

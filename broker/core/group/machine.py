@@ -12,7 +12,7 @@ from broker.core.group.effects import Effect, JoinResult, Reply, Result, Store, 
 from broker.core.group.member import Member
 from broker.core.group.members import Members
 from broker.core.group.requests import UNKNOWN_MEMBER, JoinGroup, Protocols
-from broker.core.group.settings import GroupSettings, Sources
+from broker.core.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings, Sources
 from broker.core.group.snapshot import GroupSnapshot, MemberSnapshot
 from broker.core.group.states import GroupState, check_transition
 from broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
@@ -147,6 +147,10 @@ class Machine:
     def begin_session(self, member: Member, now_ms: float) -> None:
         """The member has shown itself, or was just answered: its session starts anew."""
         self.deadlines.set(member.member_id, now_ms + member.session_timeout_ms)
+
+    def begin_wait(self, member: Member, now_ms: float) -> None:
+        """The member is new, and its first JoinGroup waits: it sends no heartbeats before it has the answer."""
+        self.deadlines.set(member.member_id, now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def answer_join(self, member: Member, result: JoinResult, now_ms: float) -> None:
         """Answer the member's waiting JoinGroup, if one waits, and start its session."""

@@ -9,7 +9,6 @@ from broker.core.group import rebalance
 from broker.core.group.effects import JoinResult, SyncResult
 from broker.core.group.machine import Machine, StoredReplacement
 from broker.core.group.requests import UNKNOWN_MEMBER, JoinGroup
-from broker.core.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from broker.core.group.states import GroupState
 from broker.wire.errors import ErrorCode
 
@@ -34,8 +33,7 @@ def replace(group: Machine, waiter: object, request: JoinGroup, old_id: str, new
     _rename(group, old_id, new_id, now_ms)
     group.rejoin(member, waiter, request)
     if member.is_new:
-        # It has had no answer yet, and sends no heartbeats before it has one.
-        group.deadlines.set(new_id, now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
+        group.begin_wait(member, now_ms)
     else:
         group.begin_session(member, now_ms)
     if group.state is GroupState.STABLE and members.select_protocol() == group.protocol:
