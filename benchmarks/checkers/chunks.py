@@ -204,6 +204,10 @@ def _ends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
         at = one.block - unit.first
         if one.kind == "nonmonotonic-end":
             rows["end_offset"][at] = denied_end(one)
+        if one.kind == "read-above-hw":
+            # Right before the poll, so that it is this end which the watermark denies, and no acknowledgement.
+            rows["invoke_ns"][at] -= 2 * _END_NS
+            rows["complete_ns"][at] -= 2 * _END_NS
         if one.kind == "refused-read":
             rows["f"][at], rows["consumer"][at], rows["position"][at] = "poll", "refused", one.block * BLOCK
             rows["outcome"][at], rows["error"][at] = "fail", "OFFSET_OUT_OF_RANGE"

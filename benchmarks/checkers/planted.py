@@ -180,7 +180,7 @@ def _of_one(shape: Shape, one: Anomaly) -> Iterator[Found]:
             yield Found("nonmonotonic-poll", p, begin - BLOCK, -1)
             yield Found("poll-skip", p, end, -1)
         case "read-above-hw":
-            yield Found("read-above-hw", p, shape.end_at(shape.poll_round(one.block - 1)) - 1, -1)
+            yield Found("read-above-hw", p, shape.end_at(shape.poll_round(one.block)) - 1, -1)
         case "nonmonotonic-end":
             yield Found("nonmonotonic-end", p, denied_end(one), -1)
             yield Found("read-above-hw", p, shape.end_at(shape.poll_round(one.block)) - 1, -1)
@@ -188,6 +188,7 @@ def _of_one(shape: Shape, one: Anomaly) -> Iterator[Found]:
             yield Found("refused-read", p, begin, -1)
         case "truncated-tail":
             yield Found("lost-tail", p, shape.end + 1, one.foreign)
+            yield Found("read-above-hw", p, shape.end + 1, -1)
 
 
 def _replaced(place: tuple[str, int, int]) -> Iterator[Found]:
