@@ -47,7 +47,7 @@ def _explain(options: argparse.Namespace) -> int:
 
     store = open_run(options.run)
     if not store.results.exists():
-        raise StoreError(f"{options.run}: not judged: `{command_again(store)}` judges it")
+        raise StoreError(f"{options.run}: not judged, there is no results.json: `{command_again(store)}` judges it")
     results = read_json(store.results)
     series_path = store.path / "series.json"
     series = read_json(series_path) if series_path.is_file() else {}

@@ -264,7 +264,7 @@ def test_run_that_is_not_judged_cannot_be_explained_and_who_judges_it_is_named(
 ) -> None:
     assert cli.main(["explain", str(store.path)]) == 254
     assert capsys.readouterr().err == (
-        f"highwater: {store.path}: not judged: `highwater analyze {store.path}` judges it\n"
+        f"highwater: {store.path}: not judged, there is no results.json: `highwater analyze {store.path}` judges it\n"
     )
 
 
