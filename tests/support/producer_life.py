@@ -168,10 +168,10 @@ Plant = Callable[[ProducerLife, Producer], None]
 
 
 def another_offset(life: ProducerLife, who: Producer) -> None:
-    """A batch that the leader knows is answered with another offset."""
+    """A batch that the leader knows is answered with another offset: one below, as none above is committed."""
     batch = who.acked[-1]
     assert batch.offset is not None
-    life.request(batch, "ok", batch.offset + 1000)
+    life.request(batch, "ok", batch.offset - 1)
 
 
 def appended_again(life: ProducerLife, who: Producer) -> None:
