@@ -86,11 +86,11 @@ def wait_end(cluster: Cluster, topic: str, end: int) -> None:
     """Until every broker has heard of the leader, and the leader's watermark is this."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
 
-    def found() -> int:
+    def found() -> int | str:
         try:
             return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
-        except KafkaException:
-            return -1
+        except KafkaException as error:
+            return str(error)
 
     try:
         wait_until(lambda: found() == end, lambda: f"end {end} of {topic}, is {found()}")
