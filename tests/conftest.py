@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,3 +26,15 @@ def spark() -> Iterator[SparkSession]:
     # One of several processes of the suite judges some fifty runs and small histories; a file by itself a few.
     with shared_session(many="PYTEST_XDIST_WORKER" in os.environ) as session:
         yield session
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show beside a failure what the brokers of its cluster said."""
+    report = yield
+    if report.failed and report.when == "call" and isinstance(item, pytest.Function):
+        # Imported late: most tests need no brokers.
+        from tests.support.failure_evidence import add_evidence
+
+        add_evidence(report, item.funcargs)
+    return report
