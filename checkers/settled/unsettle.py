@@ -21,8 +21,9 @@ from pyspark.sql import functions as F
 from checkers.history.load import History, stored_history
 from checkers.history.responses import imported, looks_up, response_log_start
 from checkers.settled import marks
-from checkers.settled.batches import LOUD, MOST_LOOSE, PLACED, SILENT, Batches, batches_of
-from checkers.settled.blocks import BLOCK, agreeing_blocks, block_of, blocks_between
+from checkers.settled.batches import MOST_LOOSE, Batches, batches_of
+from checkers.settled.blocks import agreeing_blocks
+from checkers.settled.opened import opened_at, placed_values
 from checkers.spark.brief import brief_session
 from checkers.spark.places import Place
 from checkers.spark.tables import read_table, stored
@@ -31,7 +32,6 @@ WORTH_IT = 0.5
 """Where fewer of the blocks than this are settled, the whole history is judged."""
 FEW_ROWS = 2_000_000
 """Of operations, and of what is left of sends and polls: up to so many a brief session judges sooner."""
-_ENDLESS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,15 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
     if not _plain(history):
         return None
     batches = batches_of(history, folder)
-    agreeing = stored(agreeing_blocks(_placed_values(history, batches), history.polls), folder / "agreeing")
+    agreeing = stored(agreeing_blocks(placed_values(history, batches), history.polls), folder / "agreeing")
     blocks = stored(marks.drained(history, agreeing), folder / "blocks")
     marked = _marked(history, batches, blocks, folder)
-    opened = _Open(history, batches, stored(marked.distinct(), folder / "open"), folder)
+    opened = opened_at(history, batches, stored(marked.distinct(), folder / "open"), folder)
     if opened.blocks.count() > (1 - WORTH_IT) * blocks.count():
         return None
     strays = stored(opened.strays(), folder / "strays")
     if not strays.isEmpty():
-        more = opened.blocks.unionByName(strays).distinct()
-        opened = _Open(history, batches, stored(more, folder / "open-strays"), folder / "strays-too")
+        opened = opened.widened(strays, folder / "strays-too")
     acked = opened.whole().where(F.col("acked"))
     ends = acked.select("p", F.col("last").alias("offset"), F.col("complete_ns").alias("acked_ns"))
     settled = Settled(opened.rest, stored(ends, folder / "acked"), opened.counts(blocks))
@@ -132,123 +131,3 @@ def _plain(history: History) -> bool:
     many = sends["loose"] > MOST_LOOSE
     odd = any(sends[name] for name in ("txn", "producer_id", "sequence", "resends", "in_order", "acks", "odd"))
     return not (many or odd or any(requests) or not history.deletions.isEmpty() or not history.coordination.isEmpty())
-
-
-def _placed_values(history: History, batches: Batches) -> DataFrame:
-    """(p, offset, value): where each value is known to stand."""
-    acked = history.sends.where(F.col("offset").isNotNull()).select("p", "offset", "value")
-    read = batches.loose.where(F.col("fate") == PLACED).select("p", F.col("low").alias("offset"), "value")
-    return acked.unionByName(read)
-
-
-class _Open:
-    """What is not settled, where these blocks are not."""
-
-    def __init__(self, history: History, batches: Batches, blocks: DataFrame, folder: Place) -> None:
-        self.blocks = blocks
-        self.folder = folder
-        self._history = history
-        self._batches = batches
-        spans = batches.placed.select("p", "op", blocks_between(F.col("base"), F.col("last")).alias("block"))
-        touching = spans.join(F.broadcast(blocks), on=["p", "block"], how="left_semi").select("p", "op").distinct()
-        self._touching = stored(touching, folder / "touching")
-        self._parts = stored(self._parts_of(), folder / "parts")
-        sends, polls = self._sends(), self._within(history.polls)
-        self.rest = replace(history, sends=stored(sends, folder / "sends"), polls=stored(polls, folder / "polls"))
-
-    def whole(self) -> DataFrame:
-        """Rows of `placed` that are settled: none of their records lies in an open block."""
-        return self._batches.placed.join(F.broadcast(self._touching), on=["p", "op"], how="left_anti")
-
-    def _parts_of(self) -> DataFrame:
-        """(p, block, head, tail): of every block that has records which are not settled: those below `head`, and from
-        `tail` on. In one that is not open they are of sends that reach into a neighbour that is.
-        """
-        touching = self._batches.placed.join(F.broadcast(self._touching), on=["p", "op"], how="left_semi")
-        begin, end = F.col("block") * BLOCK, (F.col("block") + 1) * BLOCK
-        beside = (
-            touching.where(block_of(F.col("base")) != block_of(F.col("last")))
-            .select("p", "base", "last", blocks_between(F.col("base"), F.col("last")).alias("block"))
-            .select(
-                "p",
-                "block",
-                F.when(F.col("base") <= begin, F.col("last") + 1).otherwise(begin).alias("head"),
-                F.when(F.col("base") > begin, F.col("base")).otherwise(end).alias("tail"),
-            )
-        )
-        endless = F.lit(_ENDLESS)
-        whole = self.blocks.select("p", "block", endless.alias("head"), endless.alias("tail"))
-        parts = whole.unionByName(beside).groupBy("p", "block")
-        return parts.agg(F.max("head").alias("head"), F.min("tail").alias("tail"))
-
-    def _within(self, rows: DataFrame) -> DataFrame:
-        """Rows at offsets that are not settled."""
-        placed = rows.withColumn("block", block_of(F.col("offset")))
-        # One number is looked for several times as fast as a text and a number, and most rows go at that.
-        number = F.xxhash64("p", "block")
-        near = placed.join(
-            F.broadcast(self._parts.select(number.alias("number"))), on=number == F.col("number"), how="left_semi"
-        )
-        joined = near.join(F.broadcast(self._parts), on=["p", "block"], how="inner")
-        inside = (F.col("offset") < F.col("head")) | (F.col("offset") >= F.col("tail"))
-        return joined.where(inside).select(*rows.columns)
-
-    def _sends(self) -> DataFrame:
-        loud = self._batches.loose.where(F.col("fate") == LOUD).select("p", "op")
-        ops = F.broadcast(loud.unionByName(self._touching).distinct())
-        loose = self._batches.unacknowledged.join(ops, on=["p", "op"], how="left_semi")
-        return self._within(self._history.sends.where(F.col("offset").isNotNull())).unionByName(loose)
-
-    def strays(self) -> DataFrame:
-        """(p, block): where values stand that were read in an open block, and sent in none."""
-        read = self.rest.polls.select("p", "value").distinct()
-        strays = read.join(self.rest.sends.select("p", "value"), on=["p", "value"], how="left_anti")
-        home = _placed_values(self._history, self._batches).join(
-            F.broadcast(strays), on=["p", "value"], how="left_semi"
-        )
-        return home.select("p", block_of(F.col("offset")).alias("block")).distinct()
-
-    def counts(self, blocks: DataFrame) -> dict[str, dict[str, int]]:
-        """Settled.counts. blocks: all, with `returned` and `compared`."""
-        n = F.col("last") - F.col("base") + 1
-        placed = (
-            self.whole()
-            .groupBy("p")
-            .agg(
-                F.sum(F.when(F.col("acked"), n)).alias("acked"),
-                F.sum(F.when(~F.col("acked"), n)).alias("found"),
-                F.count_if(n > 1).alias("batches"),
-            )
-        )
-        silent = (
-            self._batches.loose.where(F.col("fate") == SILENT)
-            .groupBy("p")
-            .agg(
-                F.count_if(F.col("outcome") == "info").alias("unknown"),
-                F.count_if(F.col("outcome") == "fail").alias("failed"),
-                F.count_distinct(F.when(F.col("of") > 1, F.col("op"))).alias("silent_batches"),
-            )
-        )
-        reads = blocks.groupBy("p").agg(F.sum("returned").alias("all_reads"))
-        rest_reads = self.rest.polls.groupBy("p").agg(F.count(F.lit(1)).alias("rest_reads"))
-        joined = reads
-        for frame in (rest_reads, placed, silent, self._compared(blocks)):
-            joined = joined.join(frame, on="p", how="full_outer")
-        return {row["p"]: _of_row(row.asDict()) for row in joined.collect()}
-
-    def _compared(self, blocks: DataFrame) -> DataFrame:
-        beside = self._parts.where(F.col("head") != _ENDLESS)
-        begin, end = F.col("block") * BLOCK, (F.col("block") + 1) * BLOCK
-        settled = F.greatest(F.coalesce("tail", end) - F.coalesce("head", begin), F.lit(0))
-        return (
-            blocks.join(F.broadcast(self.blocks), on=["p", "block"], how="left_anti")
-            .join(F.broadcast(beside), on=["p", "block"], how="left")
-            .groupBy("p")
-            .agg(F.sum(settled * F.col("compared")).alias("compared"))
-        )
-
-
-def _of_row(row: Mapping[str, int | None]) -> dict[str, int]:
-    counts = {name: int(value or 0) for name, value in row.items() if name != "p"}
-    reads = counts.pop("all_reads") - counts.pop("rest_reads")
-    return {**counts, "reads": reads}
