@@ -19,6 +19,7 @@ from checkers.evidence.touched_files import NOTHING_TOUCHED
 from checkers.evidence.unclean_elections import (
     RESPONSE_NS,
     WALL_SLACK_NS,
+    Unclean,
     UncleanElection,
     attributable,
     epoch_interval,
@@ -148,26 +149,52 @@ FORGOTTEN: dict[str, tuple[list[dict[str, Any]], bool]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def forgotten(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[bool]]:
+    """Case → whether each of its findings is attributable."""
+    with pyspark_sockets():
+        events = _logs(spark, tmp_path_factory.mktemp("forgotten"), _beside_each_other(FORGOTTEN))
+        found = restart_rules(evidence := _evidence(spark, events, {}), replica_lives(evidence)).findings
+        assert found is not None
+        return _told(found, {case: [UncleanElection(3, 5 * S, None)] for case in FORGOTTEN})
+
+
 @pytest.mark.parametrize("name", FORGOTTEN)
 def test_end_forgotten_over_a_restart_is_attributed_to_an_election_that_the_broker_knew(
-    spark: SparkSession, tmp_path: Path, name: str
+    forgotten: Mapping[str, list[bool]], name: str
 ) -> None:
-    lines, expected = FORGOTTEN[name]
-    with pyspark_sockets():
-        events = _logs(spark, tmp_path, lines)
-        evidence: Any = SimpleNamespace(
-            events=events,
-            timeline=build_timeline(events),
-            touched=NOTHING_TOUCHED,
-            znodes=SimpleNamespace(states=spark.range(0).select(F.lit("").alias("p"), F.lit(1).alias("generation"))),
-        )
-        found = restart_rules(evidence, replica_lives(evidence)).findings
-        assert found is not None
-        columns = {name: F.col(name) for name in ("lost_epoch", "missed_epoch", "from_ns", "to_ns")}
-        rows = found.select(
-            attributable({"hw-0": [UncleanElection(3, 5 * S, None)]}, **columns).alias("attributable")
-        ).collect()
-    assert [row.attributable for row in rows] == [expected]
+    assert forgotten[name] == [FORGOTTEN[name][1]]
+
+
+def _beside_each_other(cases: Mapping[str, tuple[list[dict[str, Any]], Any]]) -> list[dict[str, Any]]:
+    """Lines of all cases, each of a partition with its name, and of brokers of its own."""
+    found = []
+    for nth, (case, (lines, _)) in enumerate(cases.items()):
+        for s, line in enumerate(lines):
+            broker = 10 * nth + line.get("b", 1)
+            p = None if "p" in line else case
+            found.append({**line, "s": s, "b": broker, "node": f"n{broker}", "p": p})
+    return found
+
+
+def _evidence(spark: SparkSession, events: DataFrame, unclean: Unclean) -> Any:
+    timeline = build_timeline(events)
+    return SimpleNamespace(
+        info=run_info(partitions=tuple(unclean)),
+        unclean=unclean,
+        events=events,
+        timeline=timeline,
+        epochs=epochs_table(timeline),
+        touched=NOTHING_TOUCHED,
+        znodes=SimpleNamespace(states=spark.range(0).select(F.lit("").alias("p"), F.lit(1).alias("generation"))),
+    )
+
+
+def _told(findings: DataFrame, unclean: Unclean) -> Mapping[str, list[bool]]:
+    """Partition → whether each of its findings is attributable to one of these elections."""
+    columns = {name: F.col(name) for name in ("lost_epoch", "missed_epoch", "from_ns", "to_ns")}
+    rows = findings.select("p", attributable(unclean, **columns).alias("attributable")).collect()
+    return {p: [row.attributable for row in rows if row.p == p] for p in unclean}
 
 
 BY_EPOCH = {"e": "start", "p": None, "truncation": "leader-epoch", "t_ns": 1}
@@ -190,30 +217,24 @@ CUTS: dict[str, tuple[list[dict[str, Any]], list[bool]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CUTS)
-def test_cut_of_a_replica_is_attributed_to_an_election_by_the_epochs_of_what_it_had(
-    spark: SparkSession, tmp_path: Path, name: str
-) -> None:
-    lines, expected = CUTS[name]
-    unclean = {"hw-0": [UncleanElection(3, 5 * S, 7 * S)]}
+@pytest.fixture(scope="module")
+def cuts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[bool]]:
+    """Case → whether each of its findings is attributable."""
+    unclean = {case: [UncleanElection(3, 5 * S, 7 * S)] for case in CUTS}
+    cases = {case: ([BY_EPOCH, *lines], expected) for case, (lines, expected) in CUTS.items()}
     with pyspark_sockets():
-        events = _logs(spark, tmp_path, [BY_EPOCH, *lines])
-        timeline = build_timeline(events)
-        evidence: Any = SimpleNamespace(
-            info=run_info(partitions=("hw-0",)),
-            unclean=unclean,
-            events=events,
-            timeline=timeline,
-            epochs=epochs_table(timeline),
-            touched=NOTHING_TOUCHED,
-            znodes=SimpleNamespace(states=spark.range(0).select(F.lit("").alias("p"), F.lit(1).alias("generation"))),
-        )
+        events = _logs(spark, tmp_path_factory.mktemp("cuts"), _beside_each_other(cases))
+        evidence = _evidence(spark, events, unclean)
         found = leadership_rules(evidence, replica_lives(evidence)).findings
         assert found is not None
-        columns = {name: F.col(name) for name in ("lost_epoch", "missed_epoch", "from_ns", "to_ns")}
-        told = attributable(unclean, **columns).alias("attributable")
-        rows = found.where(F.col("checker") == "truncation").select(told).collect()
-    assert [row.attributable for row in rows] == expected
+        return _told(found.where(F.col("checker") == "truncation"), unclean)
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_cut_of_a_replica_is_attributed_to_an_election_by_the_epochs_of_what_it_had(
+    cuts: Mapping[str, list[bool]], name: str
+) -> None:
+    assert cuts[name] == CUTS[name][1]
 
 
 TWO = {"p": [UncleanElection(3, 50, 70), UncleanElection(6, 500, 700)], "endless": [UncleanElection(3, 50, None)]}

@@ -141,6 +141,7 @@ def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(spark: SparkSess
     assert "before any broker was stopped for it, did not reach its end: poll at n2: timeout" in drain["reasons"][0]
 
 
+@pytest.mark.nightly
 def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark: SparkSession, folder: Path) -> None:
     """The partition is served from the final phase on, in the history of it. Nor does it say how the healed cluster
     was read.
@@ -166,7 +167,8 @@ def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark
     ]
 
 
-@pytest.mark.parametrize("lost_its_end", [pytest.param(False, marks=pytest.mark.nightly), True])
+@pytest.mark.nightly
+@pytest.mark.parametrize("lost_its_end", [False, True])
 def test_whole_run_that_names_few_checkers_claims_no_more_than_they_show(
     spark: SparkSession, folder: Path, lost_its_end: bool
 ) -> None:
@@ -306,9 +308,8 @@ def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(spark: Spa
     assert results["checkers"]["vanished-read"]["verdict"] == "invalid"
 
 
-@pytest.mark.parametrize(
-    ("aimed_at", "verdict"), [pytest.param("n1", "valid", marks=pytest.mark.nightly), ("n2", "invalid")]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("aimed_at", "verdict"), [("n1", "valid"), ("n2", "invalid")])
 def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_files(
     spark: SparkSession, folder: Path, aimed_at: str, verdict: str
 ) -> None:
