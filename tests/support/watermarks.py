@@ -15,6 +15,11 @@ _ASK_AGAIN = {
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
 }
+# librdkafka (2.16) says so, without asking, of a partition that had no leader when a consumer that was not assigned it
+# heard of it, for as long as it keeps what it heard (`metadata.max.age.ms`). Brokers hear of a leader one after the
+# other, so the first one asked may not know of it yet.
+_HEARD_TOO_EARLY = KafkaError._UNKNOWN_PARTITION
+_PAUSE_S = 0.02
 
 
 def watermarks(consumer: Consumer, topic: str, partition: int = 0, limit_s: float = 20) -> tuple[int, int]:
@@ -25,5 +30,9 @@ def watermarks(consumer: Consumer, topic: str, partition: int = 0, limit_s: floa
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=limit_s)
             return int(low), int(high)
         except KafkaException as error:
-            if error.args[0].code() not in _ASK_AGAIN or time.monotonic() > deadline:
+            code = error.args[0].code()
+            if code not in {*_ASK_AGAIN, _HEARD_TOO_EARLY} or time.monotonic() > deadline:
                 raise
+            if code == _HEARD_TOO_EARLY:
+                time.sleep(_PAUSE_S)
+                consumer.list_topics(topic, timeout=limit_s)

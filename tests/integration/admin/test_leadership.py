@@ -19,6 +19,7 @@ from tests.integration.admin.asking import (
 )
 from tests.integration.broker.writing import Writer, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
+from tests.support.watermarks import watermarks
 
 pytestmark = pytest.mark.guarantee("R9", "C4", "C5")
 
@@ -84,16 +85,13 @@ def back(cluster: Cluster, topic: str) -> None:
 
 def wait_end(cluster: Cluster, topic: str, end: int) -> None:
     """Until every broker has heard of the leader, and the leader's watermark is this."""
+    cluster.wait_told(topic)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
-
-    def found() -> int | str:
-        try:
-            return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
-        except KafkaException as error:
-            return str(error)
-
     try:
-        wait_until(lambda: found() == end, lambda: f"end {end} of {topic}, is {found()}")
+        wait_until(
+            lambda: watermarks(consumer, topic)[1] == end,
+            lambda: f"end {end} of {topic}, is {watermarks(consumer, topic)}",
+        )
     finally:
         consumer.close()
 
@@ -111,9 +109,14 @@ def test_unclean_election_by_hand_is_only_of_the_named_partition(cluster: Cluste
     leaderless(cluster, "by-hand")
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     named = TopicPartition("by-hand", 0)
+    early = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
+    with pytest.raises(KafkaException):
+        early.get_watermark_offsets(named, timeout=20)
     results = admin.elect_leaders(ElectionType.UNCLEAN, [named]).result(20)
     assert list(results.values()) == [None]
     cluster.wait_state("by-hand", 0, leader=2, isr={2})
+    assert watermarks(early, "by-hand") == (0, 10), "also who heard that nobody leads finds the leader"
+    early.close()
     wait_end(cluster, "by-hand", 10)
     back(cluster, "by-hand")
 
