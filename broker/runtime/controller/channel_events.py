@@ -47,7 +47,11 @@ class ChannelEvents(Reports):
 
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         """A broker's log dir failed under these replicas; failed: (topic id, partition)."""
-        self._put("failed", lambda term: term.replicas_failed(broker, broker_epoch, failed))
+        self._put("failed", lambda term: term.offline_replicas.failed(broker, broker_epoch, term.named(failed)))
+
+    def replicas_usable(self, broker: BrokerId, broker_epoch: int, usable: list[tuple[str, int]]) -> None:
+        """A broker follows with replicas that counted as failed; usable: (topic id, partition)."""
+        self._put("usable", lambda term: term.offline_replicas.usable(broker, broker_epoch, term.named(usable)))
 
     def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
         """A broker knows newer leader epochs; refused: (topic id, partition, leader epoch sent)."""

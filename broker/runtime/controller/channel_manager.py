@@ -55,6 +55,10 @@ class Reports:
         """A broker cannot use its files of these partitions, (topic id, index)."""
         raise NotImplementedError
 
+    def replicas_usable(self, broker: BrokerId, broker_epoch: int, usable: list[tuple[str, int]]) -> None:
+        """A broker follows with replicas that counted as offline, (topic id, index)."""
+        raise NotImplementedError
+
     def replicas_reported(
         self,
         broker: BrokerId,
@@ -210,6 +214,11 @@ class _Channel:
             failed = [(id_, p.partition_index) for id_, p in refused if p.error_code in _UNUSABLE]
             if failed:
                 self._reports.replicas_failed(self.broker.id, self.broker.epoch, failed)
+            if request.offline and response.error_code == ErrorCode.NONE:
+                done = {(t.topic_id, p.partition_index) for t in response.topics for p in t.partition_errors}
+                done.difference_update((id_, p.partition_index) for id_, p in refused)
+                if usable := [replica for replica in request.offline if replica in done]:
+                    self._reports.replicas_usable(self.broker.id, self.broker.epoch, usable)
             if any(p.error_code == ErrorCode.FENCED_LEADER_EPOCH for _, p in refused):
                 self._read_refusals(request, {(id_, p.partition_index): p.error_code for id_, p in refused})
             for topic_id, partition in refused:

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.core.controller.cluster_state import Broker, ClusterState, LeaderAndIsr
+from broker.core.controller.cluster_state import NO_LEADER, Broker, ClusterState, LeaderAndIsr
 from broker.core.controller.decisions import offline_replicas
 from broker.model.ids import BrokerId, Epoch, TopicPartition
 from broker.wire.api import ApiKey
@@ -54,7 +54,7 @@ class Outgoing(NamedTuple):
     """One request for one registration of one broker.
 
     deletes: what a StopReplica deletes. request_epochs: of a ReplicaReport the leader epochs of its partitions, which
-    have no leader.
+    have no leader. offline: of a LeaderAndIsr the replicas, (topic id, index), that count as offline and are to follow.
     """
 
     broker: BrokerId
@@ -64,6 +64,7 @@ class Outgoing(NamedTuple):
     body: bytes
     deletes: tuple[TopicPartition, ...] = ()
     request_epochs: tuple[tuple[TopicPartition, Epoch], ...] = ()
+    offline: tuple[tuple[str, int], ...] = ()
 
 
 class _Told(NamedTuple):
@@ -158,12 +159,15 @@ class RequestBatch:
     def _leader_and_isr(self, state: ClusterState, broker: Broker, roles: dict[TopicPartition, bool]) -> Outgoing:
         topics: dict[str, LeaderAndIsrTopicState] = {}
         leaders: set[BrokerId] = set()
+        offline: list[tuple[str, int]] = []
         for topic_partition, is_new in sorted(roles.items()):
             current = state.states.get(topic_partition)
             if current is None:
                 continue
             leaders.add(current.leader)
             topic = state.topics[topic_partition.topic]
+            if (topic_partition, broker.id) in state.offline and current.leader not in (NO_LEADER, broker.id):
+                offline.append((topic.topic_id, topic_partition.partition))
             adding = topic.adding.get(topic_partition.partition, ())
             entry = topics.get(topic_partition.topic)
             if entry is None:
@@ -195,7 +199,8 @@ class RequestBatch:
             live_leaders=[_live_leader(state.brokers[id_]) for id_ in sorted(leaders) if id_ in state.brokers],
         )
         body = request.encode(LEADER_AND_ISR_VERSION)
-        return Outgoing(broker.id, broker.epoch, ApiKey.LEADER_AND_ISR, LEADER_AND_ISR_VERSION, body)
+        version = LEADER_AND_ISR_VERSION
+        return Outgoing(broker.id, broker.epoch, ApiKey.LEADER_AND_ISR, version, body, offline=tuple(offline))
 
     def _update_metadata(
         self, state: ClusterState, broker: Broker, partitions: AbstractSet[TopicPartition], told: list[_Told]

@@ -22,6 +22,7 @@ from broker.model.ids import BrokerId, Epoch, TopicPartition
 from broker.runtime.controller.admin_operations import ControllerAdmin
 from broker.runtime.controller.alter_partition import IsrChanges
 from broker.runtime.controller.controlled_shutdown import ShuttingDownBrokers
+from broker.runtime.controller.offline_replicas import OfflineReplicas
 from broker.runtime.controller.ports import ControllerStore, Outbox, Watches
 from broker.runtime.controller.request_batch import RequestBatch
 from broker.runtime.controller.state_writer import PartitionStateWriter
@@ -67,6 +68,7 @@ class ControllerTerm:
         self.suspicions = Suspicions(writer)
         self.shutting_down_brokers = ShuttingDownBrokers(writer)
         self.isr_changes = IsrChanges(writer)
+        self.offline_replicas = OfflineReplicas(writer)
         self.admin = ControllerAdmin(writer, self.load)
 
     @property
@@ -280,22 +282,6 @@ class ControllerTerm:
         """Of these, (topic id, index), the partitions of topics that there still are."""
         names = self._writer.topic_names
         return [TopicPartition(names[id_], index) for id_, index in partitions if id_ in names]
-
-    def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: Iterable[tuple[str, int]]) -> None:
-        """Take leadership and ISR places from replicas that their live broker cannot use."""
-        state = self.state
-        if not state.is_registered(broker, broker_epoch):
-            return
-        partitions = self.named(failed)
-        news = [topic_partition for topic_partition in partitions if (topic_partition, broker) not in state.offline]
-        if not news:
-            return
-        _log.warning("broker %d cannot use its replicas of %s", broker, ", ".join(map(str, news)))
-        state.offline.update((topic_partition, broker) for topic_partition in news)
-        batch = self._writer.new_batch()
-        self._writer.settle(lambda: rules.replicas_failed(state, news, broker, self.term.epoch), batch)
-        batch.metadata(state.brokers, news)
-        self._writer.send(batch)
 
     def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: Iterable[tuple[str, int, Epoch]]) -> None:
         """A new leader epoch, and a leader if need be, where a broker refuses the one that LeaderAndIsr had."""
