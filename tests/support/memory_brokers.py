@@ -53,7 +53,8 @@ class Topics:
         return self._cluster.state.leader, self._cluster.state.leader_epoch
 
     def name_of(self, topic_id: str) -> str | None:
-        return TOPIC if topic_id == TOPIC_ID and self._cluster.metadata_has_ids else None
+        known = {TOPIC_ID, *self._cluster.former_ids} if self._cluster.metadata_has_ids else set()
+        return TOPIC if topic_id in known else None
 
     def endpoint_of(self, broker: int) -> tuple[str, int, str | None] | None:
         return (f"host-{broker}", 9092, self._cluster.racks.get(broker)) if broker in self._cluster.nodes else None
@@ -88,6 +89,8 @@ class MemoryBrokers:
         self.topic_config: dict[str, str] = {"min.insync.replicas": str(min_isr)}
         self._settings = {"replica.lag.time.max.ms": "10000", **(settings or {})}
         self.metadata_has_ids = True
+        self.former_ids: set[str] = set()
+        """Of the topic before it was made anew, which metadata still knows."""
         self.racks: dict[int, str] = {}
         self.nodes = {i: Node(i, self.loop) for i in self.ids}
         self.links: deque[Held] = deque()

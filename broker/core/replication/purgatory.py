@@ -55,27 +55,38 @@ class OffsetWaiters(Generic[T]):
 
 
 class Watchers(Generic[T]):
-    """Waits keyed by partition; one wait may watch many partitions and leaves all of them at once."""
+    """Waits keyed by partition; one wait may watch many partitions, and one of them for several reasons."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_again", "_by_key")
 
     def __init__(self) -> None:
         self._by_key: dict[object, dict[int, T]] = {}
+        self._again: dict[tuple[object, int], int] = {}
+        """How often a waiter watches a key beyond the first time, where it does."""
 
     def watch(self, key: object, waiter: T) -> None:
-        """Let an event of `key` wake this waiter. Twice is once."""
+        """Let an event of `key` wake this waiter, until it has been unwatched as often as it was watched."""
         waiters = self._by_key.get(key)
         if waiters is None:
             waiters = self._by_key[key] = {}
+        if id(waiter) in waiters:
+            again = (key, id(waiter))
+            self._again[again] = self._again.get(again, 0) + 1
         waiters[id(waiter)] = waiter
 
     def unwatch(self, key: object, waiter: T) -> None:
-        """Undo `watch`; nothing happens where the waiter does not watch `key`."""
+        """Undo one `watch`; nothing happens where the waiter does not watch `key`."""
         waiters = self._by_key.get(key)
-        if waiters is not None:
-            waiters.pop(id(waiter), None)
-            if not waiters:
-                del self._by_key[key]
+        if waiters is None:
+            return
+        again = (key, id(waiter))
+        if (count := self._again.pop(again, 0)) > 0:
+            if count > 1:
+                self._again[again] = count - 1
+            return
+        waiters.pop(id(waiter), None)
+        if not waiters:
+            del self._by_key[key]
 
     def of(self, key: object) -> list[T]:
         """Those that watch key now; a copy, so that completing one may unwatch it."""

@@ -32,3 +32,16 @@ def test_watchers_of_one_key_leave_no_trace() -> None:
     watchers.unwatch("p", two)
     assert watchers.of("p") == []
     assert watchers.keys_watched() == 0
+
+
+def test_watcher_for_two_reasons_watches_until_both_are_gone() -> None:
+    watchers: Watchers[object] = Watchers()
+    one = object()
+    for _ in range(3):
+        watchers.watch("p", one)
+    for _ in range(2):
+        watchers.unwatch("p", one)
+        assert watchers.of("p") == [one]
+    watchers.unwatch("p", one)
+    assert watchers.of("p") == []
+    assert watchers.keys_watched() == 0

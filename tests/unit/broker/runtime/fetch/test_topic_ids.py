@@ -52,6 +52,31 @@ def test_sessions_by_id_and_by_name_are_not_mixed(cluster: MemoryCluster) -> Non
     assert values_of(answer_of(again, NEWEST).results[0]) == ["a"]
 
 
+def test_session_that_forgets_the_former_id_of_a_topic_later_is_still_woken(cluster: MemoryCluster) -> None:
+    cluster.former_ids = {OTHER_ID}
+    first = answer_of(
+        fetch_request(cluster, 1, NEWEST, max_wait_ms=0, session_epoch=0, partitions=[position_by_id(0, OTHER_ID)]),
+        NEWEST,
+    )
+    named = fetch_request(
+        cluster, 1, NEWEST, max_wait_ms=0, session_id=first.session_id, session_epoch=1, partitions=[position_by_id(0)]
+    )
+    assert named.response is not None
+    waiting = fetch_request(
+        cluster,
+        1,
+        NEWEST,
+        max_wait_ms=60_000,
+        session_id=first.session_id,
+        session_epoch=2,
+        forgotten=[fetch.ForgottenPartition("", OTHER_ID, 0)],
+    )
+    assert waiting.response is None
+    cluster.produce(1, "a")
+    cluster.settle()
+    assert values_of(answer_of(waiting, NEWEST).results[0]) == ["a"]
+
+
 def debug(cluster: MemoryCluster, broker: int, offset: int, max_wait_ms: int = 0) -> fetch.FetchResponse | None:
     slot = fetch_request(
         cluster,
