@@ -6,8 +6,9 @@ read is kept in `unknown` and reported once at the start, as Kafka does, never s
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +136,7 @@ class Settings:
             )
         check_connect(get("zookeeper.connect"))
         listeners = _endpoints("listeners", get("listeners"))
+        _check_ports(listeners)
         advertised_text = get("advertised.listeners")
         advertised = _endpoints("advertised.listeners", advertised_text) if advertised_text else listeners
         for endpoint in advertised:
@@ -278,7 +280,36 @@ def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:
         out.append(Endpoint(match["name"].upper(), match["host"].strip("[]"), int(match["port"])))
     if not out:
         raise ConfigError(f"{name} is empty: give at least one, for example PLAINTEXT://:9092")
+    for place, endpoint in enumerate(out):
+        if (first := next(i for i, other in enumerate(out) if other.name == endpoint.name)) != place:
+            raise ConfigError(
+                f"{name}: {items[first]} and {items[place]} are both called {endpoint.name}: "
+                "Each listener must have a different name"
+            )
     return tuple(out)
+
+
+def _check_ports(listeners: Sequence[Endpoint]) -> None:
+    """One listener for a port, or two of which one has an IPv4 and the other an IPv6 address, as in Kafka (KIP-797)."""
+    by_port: dict[int, list[Endpoint]] = {}
+    for endpoint in listeners:
+        if endpoint.port:
+            by_port.setdefault(endpoint.port, []).append(endpoint)
+    for port, same in by_port.items():
+        if len(same) > 1 and sorted(_ip_version(one.host) for one in same) != [4, 6]:
+            names = " and ".join(one.name for one in same)
+            raise ConfigError(
+                f"listeners: {names} have the same port, {port}: Each listener must have a different port unless "
+                "exactly one listener has an IPv4 address and the other IPv6 address"
+            )
+
+
+def _ip_version(host: str) -> int:
+    """0 of a name, and of no host."""
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return 0
 
 
 def _log_dirs(properties: Mapping[str, str], default: str) -> list[str]:

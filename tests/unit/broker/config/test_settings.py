@@ -49,6 +49,24 @@ def test_settings_without_overrides_have_kafkas_defaults() -> None:
         ({"listeners": "localhost:9092"}, ["listeners", "localhost:9092", "PLAINTEXT://host:9092"]),
         ({"listeners": "PLAINTEXT://a:70000"}, ["listeners", "70000"]),
         ({"listeners": "PLAINTEXT://a:909\uff12"}, ["listeners", "909\uff12", "PLAINTEXT://host:9092"]),
+        (
+            {"listeners": "PLAINTEXT://a:1,plaintext://b:2"},
+            ["listeners: PLAINTEXT://a:1 and plaintext://b:2", "PLAINTEXT", "Each listener must have a different name"],
+        ),
+        (
+            {"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://a:1"},
+            ["advertised.listeners: PLAINTEXT://a:1", "Each listener must have a different name"],
+        ),
+        (
+            {"listeners": "PLAINTEXT://:1,SSL://a:1"},
+            ["listeners: PLAINTEXT and SSL have the same port, 1", "must have a different port"],
+        ),
+        (
+            {"listeners": "PLAINTEXT://10.0.0.1:1,SSL://10.0.0.2:1"},
+            ["listeners: PLAINTEXT and SSL have the same port, 1", "must have a different port"],
+        ),
+        ({"listeners": "PLAINTEXT://10.0.0.1:1,SSL://[::1]:1"}, ["only PLAINTEXT is served"]),
+        ({"listeners": "PLAINTEXT://:0,SSL://:0"}, ["only PLAINTEXT is served"]),
         ({"log.dirs": ""}, ["log.dirs is empty", "at least one folder"]),
         ({"log.dirs": " , "}, ["log.dirs is empty", "at least one folder"]),
         ({"log.dirs": "", "log.dir": "/a"}, ["log.dirs is empty"]),
