@@ -42,7 +42,9 @@ class EventLog:
         """incarnation: random hex, new for every start; also the fetchers' client id suffix. with_ids: topics of which
         lines name the id, too. Raises OSError.
         """
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # O_NONBLOCK: a named pipe that nobody reads is refused, instead of holding up the start.
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        os.set_blocking(self._fd, True)
         self._end_torn_line(path)
         self._lines: list[str] = []
         self._sequence = 0

@@ -102,14 +102,7 @@ class Broker:
         data = self._data = DataPlane(
             settings, self._loop, control.all_topic_configs(), self._on_log_failure, control.cluster_id
         )
-        if settings.lab_event_log is not None:
-            self._event_log = EventLog(
-                settings.lab_event_log,
-                settings.broker_id,
-                self._incarnation,
-                with_ids=settings.lab_event_log_topic_ids,
-            )
-        event_log = self._event_log
+        event_log = self._event_log = _event_log(settings, self._incarnation)
         if event_log is not None:
             event_log.emit_now(
                 "start",
@@ -303,6 +296,20 @@ def _broker_id(settings: Settings) -> int:
                 raise ValueError(f"{path}: broker.id={kept!r} is not a number")
             return int(kept)
     return -1
+
+
+def _event_log(settings: Settings, incarnation: str) -> EventLog | None:
+    """None where none is wanted. Raises OSError."""
+    path = settings.lab_event_log
+    if path is None:
+        return None
+    try:
+        return EventLog(path, settings.broker_id, incarnation, with_ids=settings.lab_event_log_topic_ids)
+    except OSError as error:
+        raise OSError(
+            f"lab.event.log={path!r} cannot be opened: {error.strerror}: give a file that this broker may read and "
+            "write, there already or to be made in a folder that is there"
+        ) from None
 
 
 def _advertised(settings: Settings) -> tuple[BrokerEndpoint, ...]:

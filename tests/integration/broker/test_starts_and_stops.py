@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -164,6 +165,25 @@ def test_setting_that_cannot_work_is_named_with_its_value(
     found, said = _run(second, "--override", override)
     assert found == code
     assert words in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [("folder", "Is a directory"), ("no-folder", "No such file or directory"), ("pipe", "No such device or address")],
+)
+def test_event_log_that_cannot_be_opened_is_named_with_what_would_be_right(
+    cluster: Cluster, tmp_path: Path, kind: str, why: str
+) -> None:
+    wanted = tmp_path / "missing" / "log" if kind == "no-folder" else tmp_path / kind
+    if kind == "folder":
+        wanted.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(wanted)
+    second = _other(cluster, tmp_path / "second", 2)
+    code, said = _run(second, "--override", f"lab.event.log={wanted}")
+    assert code == 1
+    assert f"highwater-broker: lab.event.log='{wanted}' cannot be opened: {why}: give a file" in said
     assert "Traceback" not in said
 
 
