@@ -1,7 +1,7 @@
 """The files of a run's folder that tell of one record.
 
 Decides which lines may matter before they are parsed, for a history of a gigabyte holds a few dozen that do. Must not
-know what they mean. A torn last line, which a kill -9 leaves, is no line.
+know what they mean. A torn last line, which a kill -9 leaves, is no line; whatever else cannot be read is counted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,14 +19,27 @@ _PARTITION = re.compile(r".+-\d{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class RunFiles:
-    """open: the file at these parts of a path below the run's folder; names: what a folder there holds.
+class Unread:
+    """Lines of a file that are no JSON objects, at the last reading. first: the number of the first, from 1 on; torn:
+    the last line has no end.
+    """
 
-    Both raise OSError for what is not there.
+    count: int
+    first: int
+    torn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """open: the file at these parts of a path below the run's folder; names: what a folder there holds; unread: of the
+    files of lines that were read to their ends.
+
+    The first two raise OSError for what is not there.
     """
 
     open: Callable[[Sequence[str]], BinaryIO]
     names: Callable[[Sequence[str]], list[str]]
+    unread: dict[tuple[str, ...], Unread] = field(default_factory=dict)
 
     @classmethod
     def below(cls, folder: Path) -> RunFiles:
@@ -100,17 +113,35 @@ class RunFiles:
         except OSError:
             return []
 
-    def _lines(self, parts: Sequence[str], wanted: re.Pattern[bytes]) -> Iterator[Line]:
+    def _lines(self, parts: tuple[str, ...], wanted: re.Pattern[bytes]) -> Iterator[Line]:
+        count = first = 0
+        torn = False
         with self.open(parts) as file:
-            for raw in file:
-                if not raw.endswith(b"\n") or wanted.search(raw) is None:
+            for number, raw in enumerate(file, 1):
+                torn = not raw.endswith(b"\n")
+                is_wanted = wanted.search(raw) is not None
+                if torn or (not is_wanted and _looks_whole(raw)):
                     continue
-                try:
-                    line = json.loads(raw)
-                except ValueError:
-                    continue
-                if isinstance(line, dict):
+                line = _parsed(raw)
+                if line is None:
+                    count, first = count + 1, first or number
+                elif is_wanted:
                     yield line
+        self.unread[parts] = Unread(count, first, torn)
+
+
+def _looks_whole(raw: bytes) -> bool:
+    """Of a line that need not be parsed: what damages a file leaves other ends, or zeros."""
+    return (raw.startswith(b"{") and raw.endswith(b"}\n") and b"\0" not in raw) or raw.isspace()
+
+
+def _parsed(raw: bytes) -> Line | None:
+    """None where it is no JSON object."""
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return line if isinstance(line, dict) else None
 
 
 def _folder(p: str) -> tuple[str, str]:

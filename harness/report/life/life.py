@@ -21,7 +21,7 @@ from harness.report.life.events import Replica
 from harness.report.life.fates import fates
 from harness.report.life.files import RunFiles
 from harness.report.life.holdings import Holding, below_start, holding
-from harness.report.life.missing import missing
+from harness.report.life.missing import missing, unread
 from harness.report.life.zookeeper import Versions, versions
 from harness.report.steps import Step, Subject, causal, of_operation
 from harness.report.words import broker_names, listed, value_name
@@ -178,7 +178,8 @@ def _refuse_unknown(files: RunFiles, run: Mapping[str, Any], p: str, found: _Sou
     others = {one for node in found.nodes.values() for one in files.partitions(node)} - set(own)
     has = listed([f"{own[0]} to {own[-1]}" if len(own) > 1 else own[0]] if own else []) or "none that is known"
     beside = f", and {listed(sorted(others)[:10])}" if others else ""
-    raise NoSuchPlace(f"{p!r}: not a partition of this run, which has {has}{beside}")
+    damage = "".join(f". {text}" for text in unread(files, run))
+    raise NoSuchPlace(f"{p!r}: not a partition of this run, which has {has}{beside}{damage}")
 
 
 def _titled(values: set[int], holdings: Sequence[Holding], names: Mapping[str, str]) -> str:

@@ -21,6 +21,7 @@ def missing(
     if not run.get("finished", True):
         why = run.get("aborted") or "its harness ended without closing the history"
         yield f"The run was not finished ({why}): what came later is not told."
+    yield from unread(files, run)
     nodes = broker_names(run)
     if not nodes:
         yield "run.json names no broker: nothing is known but what clients saw."
@@ -29,6 +30,18 @@ def missing(
         yield f"Files and logs of the nodes were copied at {copied_s:.3f} s: what came later only clients tell."
     yield from _of_nodes(files, run, list(nodes.values()), {one.node for one in replicas})
     yield from _of_zookeeper(run, znode)
+
+
+def unread(files: RunFiles, run: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on lines that could not be read. A torn last line of a run that was not finished is as it should be."""
+    for parts, lines in files.unread.items():
+        name = "/".join(parts)
+        if lines.count == 1:
+            yield f"{name}: line {lines.first} cannot be read, and is not told."
+        elif lines.count:
+            yield f"{name}: {lines.count:,} lines cannot be read, the first is line {lines.first}; they are not told."
+        if lines.torn and run.get("finished", True):
+            yield f"{name}: its last line has no end, and is not told: what came later may be missing."
 
 
 def _of_nodes(files: RunFiles, run: Mapping[str, Any], nodes: Sequence[str], with_events: set[str]) -> Iterator[str]:
