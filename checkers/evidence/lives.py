@@ -69,7 +69,7 @@ def _spans(changes: Sequence[Change], topic: str) -> list[_Span]:
 def _id_in(data: str | None) -> str | None:
     try:
         topic_id = json.loads(data or "").get("topic_id")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return topic_id if isinstance(topic_id, str) else None
 

@@ -29,7 +29,7 @@ def read_params(params_json: str | None) -> Mapping[str, Any]:
     """A fault's parameters as the history has them; empty where they cannot be read."""
     try:
         params = json.loads(params_json or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return params if isinstance(params, dict) else {}
 

@@ -168,7 +168,7 @@ def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
         step, strobe = float(params.get("offset_s", 0.0)), abs(float(params.get("delta_s", 0.0)))
         drift = (float(params.get("rate", 1.0)) - 1.0) * length_ns / 1e9
         return max(0.0, step, strobe, drift), max(0.0, -step, strobe, -drift)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         # A line that cannot be read excuses nothing; `load_history` counts it as unreadable.
         return 0.0, 0.0
 

@@ -120,6 +120,8 @@ def load_run_info(run_dir: Path) -> RunInfo:
         raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl") from None
     except (OSError, ValueError) as error:
         raise UnreadableRun(f"{path}: cannot be read: {error}") from error
+    except RecursionError:
+        raise UnreadableRun(f"{path}: cannot be read: brackets are nested too deeply") from None
     if not isinstance(raw, dict):
         raise UnreadableRun(f"{path}: holds {type(raw).__name__}, should be an object")
     if raw.get("schema") != HISTORY_VERSION:
@@ -127,7 +129,7 @@ def load_run_info(run_dir: Path) -> RunInfo:
     try:
         _check_numbers(raw)
         return _parse(raw)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UnreadableRun(f"{path}: {type(error).__name__}: {error}; see docs/history-format.md") from error
 
 

@@ -45,7 +45,7 @@ def script_names(lines: Iterable[str]) -> dict[str, str]:
             step = json.loads(line)
             sent = json.loads(step.get("result_json") or "{}") if step.get("f") == "step" else {}
             names |= {str(value): str(name) for name, value in zip(sent["names"], sent["values"], strict=True)}
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             continue
     return names
 

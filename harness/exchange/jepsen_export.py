@@ -115,6 +115,8 @@ def read_lines(store: RunStore) -> list[Line]:
                 if not isinstance(line, dict) or not isinstance(line.get("time_ns"), int):
                     raise ValueError("no line of a history")
                 lines.append(line)
+        except RecursionError:
+            raise StoreError(f"{store.history}: line {number} cannot be read: brackets are nested too deeply") from None
         except ValueError as error:
             if number < len(texts):
                 raise StoreError(f"{store.history}: line {number} cannot be read: {error}") from None

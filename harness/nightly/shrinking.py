@@ -97,7 +97,7 @@ def fired_in(plan: Plan, run_dir: Path) -> list[Fired]:
         for line in history:
             if '"kind":"nemesis"' in line:
                 # The last line of a run that was killed may be torn.
-                with suppress(ValueError):
+                with suppress(ValueError, RecursionError):
                     numbers.update(_number(json.loads(line)))
     return [Fired(number, ends[number]) for number in sorted(numbers & ends.keys())]
 

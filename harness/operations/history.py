@@ -302,6 +302,8 @@ def read_lines(path: Path) -> Iterator[dict[str, object]]:
                 line = json.loads(raw)
             except ValueError as error:
                 raise HistoryError(f"{path}:{number}: not JSON: {error}") from None
+            except RecursionError:
+                raise HistoryError(f"{path}:{number}: brackets are nested too deeply") from None
             if not isinstance(line, dict):
                 raise HistoryError(f"{path}:{number}: not a JSON object")
             yield line

@@ -31,25 +31,44 @@ class ReportError(Exception):
 def build(run_dir: Path) -> Path:
     """Write run_dir/report.html.
 
-    Raises ReportError when run.json or results.json cannot be read, ImportError where jinja2 is not installed.
+    Raises ReportError when run.json or results.json cannot be read, or are not what runs and checkers write;
+    ImportError where jinja2 is not installed.
     """
-    # Imported late: stories and charts do without it.
-    from harness.report.pages import environment
-
     run = _load(run_dir / "run.json", required=True)
     results = _load(run_dir / "results.json", required=True)
     series = _load(run_dir / "series.json", required=False)
+    shrunk = _load(run_dir / "shrunk.json", required=False)
+    try:
+        page = _page(run_dir, run, results, series, shrunk)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise ReportError(
+            f"{run_dir}: run.json, results.json or series.json are not what a run and its checkers write: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    target = run_dir / "report.html"
+    partial = run_dir / "report.html.part"
+    partial.write_text(page, encoding="utf-8")
+    partial.replace(target)
+    return target
+
+
+def _page(
+    run_dir: Path, run: dict[str, Any], results: dict[str, Any], series: dict[str, Any], shrunk: dict[str, Any]
+) -> str:
+    # Imported late: stories and charts do without it.
+    from harness.report.pages import environment
+
     templates = environment("harness.report")
     templates.filters["number"] = words.number
     templates.filters["moment"] = words.moment
     drawn = charts.all_charts(series, words.broker_names(run)) if series else []
     duration_ns = int(series.get("duration_ns", 0))
     found = findings(run, results, series)
-    page = templates.get_template("report.html").render(
+    return templates.get_template("report.html").render(
         run=run,
         results=results,
         page=model.page(run, results, duration_ns),
-        shrunk=_load(run_dir / "shrunk.json", required=False),
+        shrunk=shrunk,
         findings=[
             (one, _drawing(one, run), diagram.svg(one.circle, circle.lanes(one.circle)) if one.circle else "", lived)
             for one, lived in _with_lives(found[:_WHOLE], run_dir, run, results)
@@ -58,11 +77,6 @@ def build(run_dir: Path) -> Path:
         groups=_grouped(drawn),
         chart_data=charts.data(drawn, results.get("faults") or series.get("faults", []), duration_ns / 1e9),
     )
-    target = run_dir / "report.html"
-    partial = run_dir / "report.html.part"
-    partial.write_text(page, encoding="utf-8")
-    partial.replace(target)
-    return target
 
 
 def _with_lives(
@@ -101,8 +115,12 @@ def _load(path: Path, *, required: bool) -> dict[str, Any]:
         if not required:
             return {}
         raise ReportError(f"{path} is missing: run `highwater analyze {path.parent}` first") from None
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise ReportError(f"{path} is not JSON: {error}") from None
+    except RecursionError:
+        raise ReportError(f"{path}: brackets are nested too deeply") from None
+    except OSError as error:
+        raise ReportError(f"{path} cannot be read: {error.strerror}") from None
     if not isinstance(loaded, dict):
         raise ReportError(f"{path} holds {type(loaded).__name__}, not an object")
     return loaded

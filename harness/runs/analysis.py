@@ -146,7 +146,11 @@ def build_report(store: RunStore) -> tuple[Path | None, str | None]:
     """(report, None), or (None, why there is none)."""
     try:
         # Imported late, as is jinja2 in there: a folder can be judged where the report's packages are not installed.
-        built = importlib.import_module("harness.report").build(store.path)
+        report = importlib.import_module("harness.report")
+        try:
+            built = report.build(store.path)
+        except report.ReportError as error:
+            return None, str(error)
     except ImportError as error:
         return None, f"the report needs a package that is missing ({error}); install highwater[lab]"
     except Exception as error:

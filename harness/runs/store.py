@@ -174,7 +174,11 @@ def open_run(path: Path) -> RunStore:
 def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Replace a file whole, keys sorted."""
     part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    try:
+        text = json.dumps(value, indent=1, sort_keys=True)
+    except RecursionError:
+        raise StoreError(f"{path}: cannot be written anew: brackets in it are nested too deeply") from None
+    part.write_text(text + "\n", encoding="utf-8")
     os.replace(part, path)
 
 

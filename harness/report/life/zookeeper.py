@@ -26,7 +26,7 @@ _LONGEST = 64 << 20
 _CREATES = frozenset({1, 15, 19, 21})
 _DELETES = frozenset({2, 20})
 _SET_DATA, _MULTI = 5, 14
-_DAMAGE = (ValueError, TypeError, KeyError, struct.error)
+_DAMAGE = (ValueError, TypeError, KeyError, RecursionError, struct.error)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -51,6 +51,12 @@ def test_run_that_names_no_known_checker_is_not_judged(
     assert f"run.json: checkers: {wrong}; there are fabricated-value, " in capsys.readouterr().err
 
 
+def test_run_whose_brackets_are_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"schema": 1, "a": ' + "[" * 100_000)
+    with pytest.raises(UnreadableRun, match=r"run\.json: cannot be read: brackets are nested too deeply"):
+        load_run_info(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("kinds", "skews"),
     [
