@@ -29,6 +29,7 @@ from benchmarks.site import Systems
 from benchmarks.systems import ROOT, highwater, kafka
 from benchmarks.time_limit import Limit
 from benchmarks.work_folder import work_folder
+from broker.tools.options import number
 
 RESULTS = ROOT / "benchmarks" / "results"
 _PLANS = {"quick": plans.quick, "full": plans.full, "curves": plans.curves}
@@ -176,7 +177,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rounds", type=int, metavar="N", help="measure each row N times instead of the plan's number")
     parser.add_argument("--resume", action="store_true", help="go on from the results in --out; what is there counts")
-    parser.add_argument("--minutes", type=float, metavar="N", help="begin no run after so long; --resume does the rest")
+    parser.add_argument(
+        "--minutes", type=number, metavar="N", help="begin no run after so long; --resume does the rest"
+    )
     parser.add_argument("--warm-up-mb", type=int, metavar="N", help="warm up with N MB a pass; 0 for not at all")
     parser.add_argument("--only", choices=["highwater", "kafka"], help="measure one system, for work on it")
     parser.add_argument("--source", type=_folder, default=ROOT, metavar="FOLDER", help="where the broker package is")

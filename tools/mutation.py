@@ -21,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.tools.options import number
+
 CORE = Path("broker/core")
 WORK = Path("build/mutation")
 COPIED = ("broker", "tests")
@@ -107,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = ArgumentParser(prog="python -m tools.mutation", description="Score the unit tests of the pure core.")
     parser.add_argument("--functions", type=int, default=0, help="how many functions to change; all, unless said")
     parser.add_argument("--seed", type=int, default=1, help="which functions those are")
-    parser.add_argument("--at-least", type=float, default=0.0, metavar="PERCENT", help="the lowest score that passes")
+    parser.add_argument("--at-least", type=number, default=0.0, metavar="PERCENT", help="the lowest score that passes")
     given = parser.parse_args(arguments)
     functions = draw(given.seed, given.functions)
     prepare(functions)

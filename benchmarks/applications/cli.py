@@ -19,6 +19,7 @@ from benchmarks.process import BenchmarkFailed
 from benchmarks.report.results import set_aside
 from benchmarks.systems import ROOT, Cluster, highwater, kafka
 from benchmarks.work_folder import work_folder
+from broker.tools.options import number
 
 COMMAND = "clients-failover"
 Pair = tuple[str, str]
@@ -118,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--together", action="store_true", help="each kill under all clients at once: sooner, less exact"
     )
-    parser.add_argument("--warm-s", type=float, default=12.0, metavar="N", help="age of clients at a kill, in seconds")
+    parser.add_argument("--warm-s", type=number, default=12.0, metavar="N", help="age of clients at a kill, in seconds")
     parser.add_argument("--source", type=Path, default=ROOT, metavar="FOLDER", help="where the broker package is")
     parser.add_argument("--kafka-home", type=Path, metavar="FOLDER", help="an installed Kafka instead of Maven's jars")
     parser.add_argument("--out", type=Path, default=_RESULTS, metavar="FOLDER", help="default: benchmarks/results")

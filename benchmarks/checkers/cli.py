@@ -25,6 +25,7 @@ from benchmarks.checkers.shape import Shape, shape_of
 from benchmarks.checkers.stored import make
 from benchmarks.checkers.tree import Used, run
 from benchmarks.checkers.yardstick import QUESTIONS
+from broker.tools.options import number
 from harness.tools.java import find_java_for_spark
 
 COMMAND = "checkers"
@@ -74,7 +75,7 @@ def _parse(argv: Sequence[str]) -> Asked:
     parser.add_argument("--folder", type=Path, default=Path("store/bench-checkers"), help="where histories are made")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"where results go ({RESULTS})")
     parser.add_argument("--judges", nargs="+", choices=sorted(_JUDGES), default=sorted(_JUDGES), help="all by default")
-    parser.add_argument("--limit", type=float, default=3600.0, metavar="S", help="of each judgement (3600)")
+    parser.add_argument("--limit", type=number, default=3600.0, metavar="S", help="of each judgement (3600)")
     parser.add_argument("--keep", action="store_true", help="leave the histories there, for the next time")
     asked = parser.parse_args(argv)
     return Asked(asked.sizes, asked.seed, asked.folder, asked.results, asked.judges, asked.limit, asked.keep)
@@ -82,8 +83,8 @@ def _parse(argv: Sequence[str]) -> Asked:
 
 def _size(text: str) -> int:
     try:
-        return int(float(text))
-    except (ValueError, OverflowError):
+        return int(number(text))
+    except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of micro-operations, such as 1e7") from None
 
 

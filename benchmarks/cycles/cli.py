@@ -18,6 +18,7 @@ from benchmarks.checkers.fit import beyond_fixed, slope
 from benchmarks.checkers.tree import run
 from benchmarks.cycles.shape import PLANTED, Shape, shape_of
 from benchmarks.cycles.stored import make
+from broker.tools.options import number
 from harness.tools.java import find_java_for_spark
 
 COMMAND = "cycles"
@@ -44,11 +45,11 @@ class Measured:
 def main(argv: Sequence[str]) -> int:
     """Measure all that is asked for; results are written after each size."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks cycles", description=__doc__)
-    parser.add_argument("--sizes", type=float, nargs="+", default=SIZES, help="transactions (1e4 1e5 1e6)")
+    parser.add_argument("--sizes", type=number, nargs="+", default=SIZES, help="transactions (1e4 1e5 1e6)")
     parser.add_argument("--seed", type=int, default=1, help="of where cycles are planted (1)")
     parser.add_argument("--folder", type=Path, default=Path("store/bench-cycles"), help="where histories are made")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"where results go ({RESULTS})")
-    parser.add_argument("--limit", type=float, default=7200.0, metavar="S", help="of each judgement (7200)")
+    parser.add_argument("--limit", type=number, default=7200.0, metavar="S", help="of each judgement (7200)")
     asked = parser.parse_args(argv)
     rows: list[Measured] = []
     for size in asked.sizes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from broker.wire.compression import CodecMissing, Compression, check_installed
 
 COMPRESSION_TYPE = "compression.type"
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_DOUBLE = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
 _BITS = {"int": 32, "long": 64}
 
 
@@ -41,12 +41,9 @@ def convert(name: str, setting: Setting, text: str) -> object:
             raise _invalid(name, text, "Expected value to be either true or false")
         return text.lower() == "true"
     if setting.kind == "float":
-        try:
-            number = math.nan if "_" in text or not text.isascii() else float(text)
-        except ValueError:
-            raise _invalid(name, text, "Not a number of type DOUBLE") from None
-        if number != number:
+        if _DOUBLE.fullmatch(text) is None:
             raise _invalid(name, text, "Not a number of type DOUBLE")
+        number = float(text)
         _check_range(name, str(number), number, setting.minimum, setting.maximum)
         return number
     if setting.kind in _BITS:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn
 
 from broker import __version__
+from broker.tools.client.numbers import finite_number, whole_number
 from broker.tools.client.properties import Properties
 from broker.tools.client.settings import ClientSettings, client_settings
-from broker.tools.client.whole_numbers import whole_number
 
 USAGE_CODE: Final = 1
 
@@ -109,6 +109,14 @@ def whole(text: str) -> int:
 def whole64(text: str) -> int:
     """An argument that is a whole number of 64 bits, Java's long."""
     return _argument(text, 64)
+
+
+def number(text: str) -> float:
+    """An argument that is a number, with or without a fraction: neither infinite nor `nan`."""
+    found = finite_number(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"Cannot parse argument '{text}' as a number, such as 10, 0.5 or 1e6")
+    return found
 
 
 def _argument(text: str, bits: int) -> int:

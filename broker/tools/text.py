@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from broker.tools.client.errors import ToolError
-from broker.tools.client.whole_numbers import whole_numbers
+from broker.tools.client.numbers import whole_numbers
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 

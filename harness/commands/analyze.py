@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.parser import VERDICT_CODES, add
+from harness.commands.parser import VERDICT_CODES, add, number
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, Judged, analyze, analyze_elsewhere, command_again
 from harness.runs.changes import changes
@@ -50,7 +50,7 @@ def add_to(commands: Commands) -> None:
         metavar="NAME=VALUE",
         help="a setting of Spark's, as spark.executor.memory=8g; may be given again",
     )
-    again.add_argument("--time-limit", type=float, metavar="S", help="seconds that the checkers may take")
+    again.add_argument("--time-limit", type=number, metavar="S", help="seconds that the checkers may take")
     again.add_argument("--diff", action="store_true", help="say what changed since the run was judged last")
     again.set_defaults(command=_analyze)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from broker import __version__
 from broker.tools import commands as tools
 from harness.commands import analyze, compare, exchange, explain, nightly, record, serve
-from harness.commands.parser import VERDICT_CODES, Parser, add, whole
+from harness.commands.parser import VERDICT_CODES, Parser, add, number, whole
 from harness.exchange.operations import ForeignHistoryError
 from harness.plan.plan import ONLINE_S, Plan
 from harness.plan.toml_source import PlanError
@@ -89,12 +89,12 @@ def _built() -> tuple[Parser, Commands]:
     test.add_argument(
         "--zookeeper", metavar="H:P[,…][/C]", help="an ensemble of yours, instead of one made for the run"
     )
-    test.add_argument("--time-limit", type=float, metavar="S", help="seconds of the main phase")
-    test.add_argument("--rate", type=float, metavar="R", help="client operations per second, all processes together")
+    test.add_argument("--time-limit", type=number, metavar="S", help="seconds of the main phase")
+    test.add_argument("--rate", type=number, metavar="R", help="client operations per second, all processes together")
     test.add_argument("--concurrency", type=whole, metavar="N", help="client processes in all")
     test.add_argument(
         "--online",
-        type=float,
+        type=number,
         nargs="?",
         const=ONLINE_S,
         metavar="SECONDS",

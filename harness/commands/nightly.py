@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from harness.commands.parser import add, whole
+from harness.commands.parser import add, number, whole
 from harness.plan.toml_source import PlanError
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ def add_to(commands: Commands) -> None:
     nightly.add_argument(
         "--leave-out", action="append", default=[], metavar="AXIS=VALUE", help="of the matrix, such as nodes=docker"
     )
-    nightly.add_argument("--minutes", type=float, metavar="M", help="start nothing that would end later")
+    nightly.add_argument("--minutes", type=number, metavar="M", help="start nothing that would end later")
     nightly.add_argument("--lanes", type=whole, metavar="N", help="runs at a time; default: one for two cores")
     nightly.add_argument("--retries", type=whole, metavar="N", help="of a run whose nodes failed; default: 1")
-    nightly.add_argument("--keep-days", type=float, metavar="D", help="remove good runs that are older")
-    nightly.add_argument("--keep-gb", type=float, metavar="G", help="remove the oldest good runs above this size")
-    nightly.add_argument("--shrink-minutes", type=float, metavar="M", help="shrink failing runs so long; default: 60")
+    nightly.add_argument("--keep-days", type=number, metavar="D", help="remove good runs that are older")
+    nightly.add_argument("--keep-gb", type=number, metavar="G", help="remove the oldest good runs above this size")
+    nightly.add_argument("--shrink-minutes", type=number, metavar="M", help="shrink failing runs so long; default: 60")
     nightly.add_argument("--webhook", metavar="URL", help="post the outcome there, as JSON")
     nightly.set_defaults(command=_nightly)
 

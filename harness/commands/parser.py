@@ -10,6 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from broker.tools.client.numbers import finite_number
 from harness.runs.analysis import USAGE
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ def whole(text: str) -> int:
     if _DIGITS.fullmatch(text) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def number(text: str) -> float:
+    """An argument that is a number, with or without a fraction: neither infinite nor `nan`."""
+    found = finite_number(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number, such as 10, 0.5 or 1e6")
+    return found
 
 
 class Parser(argparse.ArgumentParser):

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
+from broker.tools.options import number
 from harness.runs.run_files import load as load_plan
 from tests.mutants import detection, lines
 from tests.mutants.detection import By, Measured, Wanted
@@ -87,7 +88,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("mutants", nargs="*", metavar="MUTANT", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many, from 1 on (default {SEEDS})")
     parser.add_argument("--by", choices=("script", "mix"), help="default: both, the bugs' own run files first")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after so long")
+    parser.add_argument("--minutes", type=number, default=float("inf"), help="begin no run after so long")
     parser.add_argument("--at-once", type=int, default=1, help="runs recorded beside the judging (default 1)")
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the table")
     arguments = parser.parse_args(argv)

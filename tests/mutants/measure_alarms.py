@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
+from broker.tools.options import number
 from harness.plan.run_file import EXPECTATION, load_expectation
 from harness.runs.run_files import load
 from tests.mutants import alarms, detection, lines
@@ -64,7 +65,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     names = list(run_files())
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many, from 1 on (default {SEEDS})")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after so long")
+    parser.add_argument("--minutes", type=number, default=float("inf"), help="begin no run after so long")
     parser.add_argument("--at-once", type=int, default=1, help="runs recorded beside the judging (default 1)")
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the tables")
     arguments = parser.parse_args(argv)

@@ -12,7 +12,7 @@ from typing import Final
 
 from broker.config.properties import parse_properties
 from broker.tools.client.errors import ToolError
-from broker.tools.client.whole_numbers import whole_number
+from broker.tools.client.numbers import whole_number
 
 _TRUE_FALSE: Final = {"true": True, "false": False}
 _JAVA_ONLY: Final = frozenset(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from broker.tools.client.errors import ToolError
-from broker.tools.client.whole_numbers import whole_number
+from broker.tools.client.numbers import whole_number
 
 TOPICS: Final = "topics"
 BROKERS: Final = "brokers"

@@ -13,6 +13,7 @@ from typing import Final
 
 from broker.tools.client.cluster import Cluster
 from broker.tools.client.errors import ToolError, check, exception_name
+from broker.tools.client.numbers import finite_number
 from broker.tools.configs.entities import CLIENTS, IPS, USERS, Entities
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_client_quotas import (
@@ -136,10 +137,10 @@ def _alter_quotas(cluster: Cluster, entities: Entities, added: Mapping[str, str]
         raise ToolError(f"Invalid config(s): {','.join(invalid)}")
     changes = []
     for name, value in added.items():
-        try:
-            changes.append(OpData(name, float(value), False))
-        except ValueError:
-            raise ToolError(f"Cannot parse quota configuration value for {name}: {value}") from None
+        rate = finite_number(value)
+        if rate is None:
+            raise ToolError(f"Cannot parse quota configuration value for {name}: {value}")
+        changes.append(OpData(name, rate, False))
     changes += [OpData(name, 0.0, True) for name in deleted]
     entity = [
         AlteredEntity(_ENTITY[kind], name or None) for kind, name in zip(entities.types, entities.names, strict=True)

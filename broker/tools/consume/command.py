@@ -24,10 +24,10 @@ from broker.tools.client.consumer import Consumer
 from broker.tools.client.errors import ToolError, java_name
 from broker.tools.client.fetcher import fetch_settings
 from broker.tools.client.membership import group_settings
+from broker.tools.client.numbers import whole_number
 from broker.tools.client.offsets import list_offsets
 from broker.tools.client.properties import Properties, key_values
 from broker.tools.client.settings import client_settings
-from broker.tools.client.whole_numbers import whole_number
 from broker.tools.consume.formatter import Formatter, formatter
 from broker.tools.options import Parser, given, warn_unread, whole
 from broker.tools.output import forget_output

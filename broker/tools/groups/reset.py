@@ -17,8 +17,8 @@ from broker.tools.client.admin import TopicPartition, describe_topics
 from broker.tools.client.cluster import Cluster
 from broker.tools.client.errors import ToolError
 from broker.tools.client.groups import committed_offsets
+from broker.tools.client.numbers import whole_number, whole_numbers
 from broker.tools.client.offsets import list_offsets
-from broker.tools.client.whole_numbers import whole_number, whole_numbers
 from broker.wire.list_offsets_timestamps import EARLIEST, LATEST
 
 SCENARIOS: Final = (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from broker.tools.client.errors import ToolError, java_name
 from broker.tools.client.producer import Producer, ProducerSettings, Sent, producer_settings
 from broker.tools.client.properties import Properties, key_values
 from broker.tools.client.settings import client_settings
-from broker.tools.options import Parser, warn_unread, whole, whole64
+from broker.tools.options import Parser, number, warn_unread, whole, whole64
 from broker.tools.perf.stats import ProducerStats
 
 _POLL_EVERY: Final = 64
@@ -39,7 +38,7 @@ def parser() -> Parser:
     payload.add_argument("--payload-file", metavar="FILE", help="payloads, of which each record takes one at random")
     payload.add_argument("--payload-monotonic", action="store_true", help="0, 1, 2 …")
     add("--payload-delimiter", default="\\n", metavar="TEXT", help="between the payloads of a file")
-    add("--throughput", required=True, type=float, metavar="N", help="records per second at most, -1 for no limit")
+    add("--throughput", required=True, type=number, metavar="N", help="records per second at most, -1 for no limit")
     add("--producer-props", nargs="+", default=[], metavar="NAME=VALUE", help="bootstrap.servers and other settings")
     add("--producer.config", metavar="FILE", help="properties file; --producer-props is stronger")
     add("--print-metrics", action="store_true", help="accepted; there are none")
@@ -91,8 +90,8 @@ def run(arguments: Sequence[str]) -> int:
         made.error(f"--num-records {options.num_records}: it must be 1 or more")
     if options.record_size is not None and options.record_size < 0:
         made.error(f"--record-size {options.record_size}: it must be 0 or more")
-    if math.isnan(options.throughput):
-        made.error(f"--throughput {options.throughput}: it must be a number, -1 for no limit")
+    if options.throughput == 0:
+        made.error("--throughput 0: nothing would ever be sent; it must be above 0, or -1 for no limit")
     if not options.payload_delimiter:
         made.error("--payload-delimiter '': it must be one character or more")
     try:

@@ -38,6 +38,7 @@ def test_settings_without_overrides_have_kafkas_defaults() -> None:
         ({"num.partitions": "1_000"}, ["num.partitions", "1_000", "Not a number of type INT"]),
         ({"log.cleaner.io.max.bytes.per.second": "1_000"}, ["1_000", "Not a number of type DOUBLE"]),
         ({"log.cleaner.io.max.bytes.per.second": "\uff15"}, ["\uff15", "Not a number of type DOUBLE"]),
+        ({"log.cleaner.io.max.bytes.per.second": "inf"}, ["inf", "Not a number of type DOUBLE"]),
         (
             {"log.cleaner.min.cleanable.ratio": "nan"},
             ["log.cleaner.min.cleanable.ratio", "nan", "Not a number of type DOUBLE"],

@@ -15,7 +15,14 @@ SIZED = (*WORDS, "--num-records", "1", "--record-size", "1")
     [
         ((*WORDS, "--num-records", "0", "--record-size", "1", "--throughput", "-1"), "--num-records 0: it must be 1"),
         ((*WORDS, "--num-records", "1", "--record-size", "-1", "--throughput", "-1"), "--record-size -1: it must be 0"),
-        ((*SIZED, "--throughput", "nan"), "--throughput nan: it must be a number, -1 for no limit"),
+        *(
+            (
+                (*SIZED, "--throughput", text),
+                f"argument --throughput: Cannot parse argument '{text}' as a number, such as 10, 0.5 or 1e6",
+            )
+            for text in ("nan", "1_0", "inf", "1e400", "\uff11")
+        ),
+        ((*SIZED, "--throughput", "0"), "--throughput 0: nothing would ever be sent; it must be above 0, or -1"),
         (
             (*WORDS, "--num-records", "1", "--payload-file", "x", "--payload-delimiter", "", "--throughput", "-1"),
             "--payload-delimiter '': it must be one character or more",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.tools.client.whole_numbers import whole_number
+from broker.tools.client.numbers import finite_number, whole_number
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,35 @@ def test_number_that_java_reads_is_read(text: str, bits: int, number: int) -> No
 )
 def test_what_java_does_not_read_is_none(text: str, bits: int) -> None:
     assert whole_number(text, bits) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("+7.", 7), ("-.5", -0.5), ("0012.25", 12.25), ("1e6", 1e6), ("2E-3", 0.002)]
+)
+def test_number_with_a_fraction_is_read(text: str, number: float) -> None:
+    assert finite_number(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-",
+        ".",
+        "1_0",
+        "\uff11",
+        " 1",
+        "1 ",
+        "0x1",
+        "1,5",
+        "e5",
+        "1e",
+        "nan",
+        "inf",
+        "-Infinity",
+        "1e400",
+        "9" * 5000,
+    ],
+)
+def test_what_is_no_finite_number_is_none(text: str) -> None:
+    assert finite_number(text) is None
