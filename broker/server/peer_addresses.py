@@ -46,6 +46,6 @@ class PeerAddresses:
 def _addresses(host: str) -> set[str]:
     try:
         return {str(row[4][0]) for row in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: of what can be no name, such as a..b
         _log.warning("the broker's address %s cannot be resolved: %s", host, error)
         return set()

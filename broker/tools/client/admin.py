@@ -121,9 +121,14 @@ def create_topic(
         check(one.error_code, one.error_message)
 
 
-def create_partitions(cluster: Cluster, counts: Mapping[str, int], assignments: Sequence[Sequence[int]]) -> None:
-    """counts: the new number of partitions by topic. assignments: of the new partitions. Raises BrokerError."""
-    placed = [CreatePartitionsAssignment(list(replicas)) for replicas in assignments] or None
+def create_partitions(
+    cluster: Cluster, counts: Mapping[str, int], assignments: Sequence[Sequence[int]] | None = None
+) -> None:
+    """counts: the new number of partitions by topic. assignments: of the new partitions, None: as the controller likes.
+
+    Raises BrokerError.
+    """
+    placed = None if assignments is None else [CreatePartitionsAssignment(list(replicas)) for replicas in assignments]
     topics = [CreatePartitionsTopic(name, count, placed) for name, count in counts.items()]
     request = CreatePartitionsRequest(topics, _timeout_ms(cluster))
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from broker.tools.client.connection import Address, Connection, R
-from broker.tools.client.errors import RETRIABLE, BrokerError, TimedOut, ToolError, Unreachable, check
+from broker.tools.client.errors import RETRIABLE, BrokerError, TimedOut, ToolError, Unreachable, Unresolvable, check
 from broker.tools.client.settings import ClientSettings
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -84,14 +84,22 @@ class Cluster:
             pause = min(2 * pause, self.settings.backoff_max)
 
     def any(self, request: Message, response: type[R], deadline: float) -> R:
-        """Of whichever broker responds first. Raises Unreachable when none does."""
+        """Of whichever broker responds first. Raises Unreachable when none does, and ToolError where no host of the
+        bootstrap list has an address, which no other try can mend.
+        """
         last = Unreachable("no broker is known")
+        unresolved: dict[Address, None] = {}
         for connection in self._candidates():
             try:
                 self._open(connection, deadline)
                 return connection.exchange(request, response, deadline)
             except Unreachable as error:
                 last = error
+                if isinstance(error, Unresolvable):
+                    unresolved[connection.address] = None
+        if not self.nodes and unresolved.keys() >= set(self.settings.bootstrap):
+            listed = ",".join(map(str, unresolved))
+            raise ToolError(f"No resolvable bootstrap urls given in bootstrap.servers: {listed}")
         raise last
 
     def _candidates(self) -> list[Connection]:

@@ -13,7 +13,7 @@ from collections import deque
 from typing import Final, NamedTuple, TypeVar
 
 from broker import __version__
-from broker.tools.client.errors import BrokerError, Unreachable
+from broker.tools.client.errors import BrokerError, Unreachable, Unresolvable
 from broker.tools.client.waits import readable, writable
 from broker.wire.api import SUPPORTED, ApiKey
 from broker.wire.errors import ErrorCode
@@ -27,6 +27,7 @@ _LENGTH = struct.Struct(">i")
 _RESPONSE_BYTES_MAX: Final = 1 << 30
 _READ_BYTES: Final = 1 << 16
 _API_VERSIONS_VERSION: Final = 3
+_NO_ADDRESS: Final = (socket.EAI_NONAME, socket.EAI_NODATA)
 
 
 class Address(NamedTuple):
@@ -82,8 +83,12 @@ class Connection:
             raise Unreachable(f"{self.address}: no time left to connect")
         try:
             made = socket.create_connection(self.address, timeout=left)
+        except UnicodeError as error:
+            # Of a name that DNS cannot have: a label is empty, or longer than 63 characters.
+            raise Unresolvable(f"{self.address}: {error.__cause__ or error}") from None
         except OSError as error:
-            raise Unreachable(f"{self.address}: {error}") from None
+            kind = Unresolvable if isinstance(error, socket.gaierror) and error.errno in _NO_ADDRESS else Unreachable
+            raise kind(f"{self.address}: {error}") from None
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setblocking(False)
         self._socket = made

@@ -135,6 +135,10 @@ class Unreachable(ToolError):
     """A request without a response: not connected, broken off, or too late."""
 
 
+class Unresolvable(Unreachable):
+    """A broker whose host has no address."""
+
+
 class TimedOut(ToolError):
     """The deadline of a whole operation is over; `last` says what stood in the way at the end."""
 

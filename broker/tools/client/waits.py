@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterable
+from typing import Final
+
+_LONGEST_MS: Final = 2**31 - 1
+"""poll() takes no longer wait: one of three weeks may end early."""
 
 
 def readable(descriptors: Iterable[int], seconds: float | None) -> set[int]:
@@ -20,4 +24,4 @@ def _ready(descriptors: Iterable[int], event: int, seconds: float | None) -> set
     poller = select.poll()
     for descriptor in descriptors:
         poller.register(descriptor, event)
-    return {descriptor for descriptor, _ in poller.poll(None if seconds is None else seconds * 1000)}
+    return {descriptor for descriptor, _ in poller.poll(None if seconds is None else min(seconds * 1000, _LONGEST_MS))}

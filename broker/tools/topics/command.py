@@ -136,7 +136,7 @@ def _alter(cluster: Cluster, options: argparse.Namespace) -> None:
         return
     topics = admin.describe_topics(cluster, names)
     if not assignment:
-        admin.create_partitions(cluster, dict.fromkeys(names, options.partitions), [])
+        admin.create_partitions(cluster, dict.fromkeys(names, options.partitions))
         return
     for name in names:
         there = len(topics[name].partitions)

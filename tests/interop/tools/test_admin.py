@@ -38,6 +38,9 @@ def test_topic_is_created_described_enlarged_and_deleted(cluster: Cluster, tool:
         assert fields["Leader"] == fields["Replicas"].split(",")[0]
         assert sorted(fields["Isr"].split(",")) == ["1", "2", "3"]
     assert len(partitions) == 2
+    assert tool("topics", "--alter", "--topic", name, "--partitions", "3", "--replica-assignment", "1:2:3", code=1) == [
+        "Error while executing topic command : Increasing the number of partitions by 1 but 0 assignments provided."
+    ]
     assert tool("topics", "--alter", "--topic", name, "--partitions", "3") == []
     wait_until(lambda: len(tool("topics", "--describe", "--topic", name)) == 4, "the new partition is told of")
     assert tool("topics", "--describe", "--under-replicated-partitions", "--topic", name) == []

@@ -21,6 +21,14 @@ def test_what_can_be_read_or_is_broken_is_named() -> None:
         os.close(broken)
 
 
+def test_wait_without_an_end_is_one() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.send(b"x")
+        assert readable([ours.fileno()], float("inf")) == {ours.fileno()}
+        assert readable([ours.fileno()], 1e18) == {ours.fileno()}
+
+
 def test_full_socket_takes_nothing() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
