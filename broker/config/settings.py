@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from broker.config.hosts import can_be_host
 from broker.config.table import BY_NAME, IDLE_SETTINGS, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
 from broker.config.transactions import TransactionSettings
 from broker.config.values import ConfigError, convert, given_or_default
@@ -275,7 +276,7 @@ def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:
     out = []
     for item in items:
         match = _LISTENER.match(item)
-        if match is None or int(match["port"]) > 65535:
+        if match is None or int(match["port"]) > 65535 or not can_be_host(match["host"]):
             raise ConfigError(f"{name}={item!r}: must look like PLAINTEXT://host:9092")
         out.append(Endpoint(match["name"].upper(), match["host"].strip("[]"), int(match["port"])))
     if not out:

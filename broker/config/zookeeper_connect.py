@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
+from broker.config.hosts import can_be_host
 from broker.config.values import ConfigError
 
-_SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[\w.-]+)(?::([0-9]{1,5}))?")
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[\w.-]+)(?::([0-9]{1,5}))?")
 _WANTED = "must look like host:port[,host:port...][/chroot], for example localhost:2181"
 
 
@@ -20,7 +21,7 @@ def check_connect(text: str) -> None:
     servers, _, chroot = text.partition("/")
     for server in servers.split(","):
         match = _SERVER.fullmatch(server.strip())
-        if match is None or not 1 <= int(match[1] or 2181) <= 65535:
+        if match is None or not 1 <= int(match[2] or 2181) <= 65535 or not can_be_host(match[1]):
             raise ConfigError(f"zookeeper.connect={text!r}: {server.strip()!r} is no host:port; it {_WANTED}")
     names = chroot.removesuffix("/").split("/") if chroot else []
     if any(name in ("", ".", "..") for name in names):

@@ -23,9 +23,18 @@ def parse(text: str) -> Ensemble:
     listed, slash, path = text.partition("/")
     for one in listed.split(","):
         match = _SERVER.fullmatch(one.strip())
-        if match is None or not 1 <= int(match["port"]) <= 65535:
+        if match is None or not 1 <= int(match["port"]) <= 65535 or not _can_be_host(match["host"]):
             raise ValueError(f"{one!r} in {text!r} is not host:port; wanted {FORM}")
         servers.append((match["host"].strip("[]"), int(match["port"])))
     if slash and re.fullmatch(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*", path) is None:
         raise ValueError(f"{slash + path!r} in {text!r} is no chroot; wanted {FORM}")
     return Ensemble(tuple(servers), slash + path)
+
+
+def _can_be_host(name: str) -> bool:
+    """No part of it is empty, or longer than 63 characters."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True

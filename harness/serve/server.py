@@ -35,6 +35,9 @@ def serve(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> N
         listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise CannotListen(f"{host}:{port}: {error.strerror or error}") from None
+    except UnicodeError as error:
+        # Of what can be no name of a host: a label is empty, or longer than 63 characters.
+        raise CannotListen(f"{host}:{port}: {error.__cause__ or error}") from None
     with listening:
         shown = f"[{host}]" if ":" in host else host
         server = _Server(

@@ -16,6 +16,8 @@ from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
+from harness.systems.waiting import SystemFailed
+
 READ_TIMEOUT_S = 1.0
 CONNECT_TIMEOUT_S = 20.0
 
@@ -39,12 +41,20 @@ class PartitionState:
 class Coordination:
     """Reads of one cluster. Safe to use from many threads. Connects on `start`, and again by itself."""
 
-    def __init__(self, connect: str) -> None:
+    def __init__(self, connect: str, called: str | None = None) -> None:
+        """called: how whoever asked for the ensemble named it, if not by `connect`."""
+        self._called = called or connect
         self._client = KazooClient(hosts=connect, timeout=10.0, read_only=False, logger=_log)
 
     def start(self) -> None:
-        """Raises KazooTimeoutError when no server responds."""
-        self._client.start(timeout=CONNECT_TIMEOUT_S)
+        """Raises SystemFailed when no server responds."""
+        try:
+            self._client.start(timeout=CONNECT_TIMEOUT_S)
+        except KazooTimeoutError:
+            raise SystemFailed(
+                f"no ZooKeeper responded at {self._called} within {CONNECT_TIMEOUT_S:g} s: is it running, and is the "
+                "address right?"
+            ) from None
 
     def stop(self) -> None:
         """Close the session; idempotent."""

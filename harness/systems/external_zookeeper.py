@@ -25,7 +25,7 @@ class ExternalZooKeeper:
         ensemble = parse(text)
         self._made = "" if ensemble.chroot else f"/highwater-{run_name}-{time.time_ns():x}"
         self._forwarder: Forwarder | None = None
-        servers = ",".join(f"{host}:{port}" for host, port in ensemble.servers)
+        servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in ensemble.servers)
         if inside_sandbox():
             # The nodes' network leads nowhere but to the harness.
             self._forwarder = Forwarder((HARNESS_ADDRESS, 0), Gate(ensemble.servers))

@@ -48,7 +48,7 @@ class HighwaterSystem:
         self.zookeeper = ZooKeeperEnsemble(own)
         self._external = external
         self._connect = external.connect if external else self.zookeeper.connect
-        self._coordination = Coordination(self._connect)
+        self._coordination = Coordination(self._connect, plan.nodes.zookeeper)
         self._lock = threading.Lock()
         # A broker that was never started is meant to be down as well.
         self._meant_down: set[str] = {node.name for node in self.brokers}

@@ -177,3 +177,12 @@ def test_help_is_shown_where_the_terminal_has_not_all_its_characters(script: str
     done = _by_bash(script)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u2026" in done.stdout
+
+
+def test_address_that_can_be_no_name_is_named(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "serve", str(tmp_path), "--host", "a..b"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 255
+    assert "highwater: a..b:0: label empty or too long\n" in done.stderr
+    assert "error of its own" not in done.stderr

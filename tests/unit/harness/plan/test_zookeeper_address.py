@@ -15,7 +15,20 @@ def test_parse_servers_and_chroot() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "zk1", "zk1:", "zk1:0", "zk1:70000", "zk1:2181,", "zk1:2181/", "zk1:2181/a//b", "a b:1"]
+    "text",
+    [
+        "",
+        "zk1",
+        "zk1:",
+        "zk1:0",
+        "zk1:70000",
+        "zk1:2181,",
+        "zk1:2181/",
+        "zk1:2181/a//b",
+        "a b:1",
+        "a..b:1",
+        f"{'a' * 64}:1",
+    ],
 )
 def test_parse_what_is_no_ensemble_says_what_is_wanted(text: str) -> None:
     with pytest.raises(ValueError, match=r"wanted host:port"):
