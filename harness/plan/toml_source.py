@@ -55,6 +55,11 @@ def parse(name: str, text: str) -> tuple[Source, dict[str, object]]:
         at = re.search(r"line (\d+)", str(error))
         line = at.group(1) if at else str(text.count("\n") + 1)
         raise PlanError(f"{name}:{line}: not TOML: {error}") from None
+    except RecursionError:
+        raise PlanError(f"{name}: cannot be read: brackets are nested too deeply") from None
+    except ValueError:
+        # A date that there is not is told as TOMLDecodeError; of a number int() knows better.
+        raise PlanError(f"{name}: cannot be read: a number has more digits than any number here may have") from None
     return Source(name, text, key_lines(text)), values
 
 

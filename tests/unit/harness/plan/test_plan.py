@@ -185,6 +185,8 @@ WRONG = [
     ('name = "x"\n[online]\nniceness = 20', "x.toml:3: online.niceness: 20 is not a whole number from 0 to 19"),
     ('name = "x"\n[online]\nstop_on_invalid = 1', "x.toml:3: online.stop_on_invalid: 1 is not true or false"),
     ('name = "x"\nseed = = 1', "x.toml:2: not TOML"),
+    (f'name = "x"\nseed = {"[" * 5000}', "x.toml: cannot be read: brackets are nested too deeply"),
+    (f'name = "x"\nseed = {"9" * 5000}', "x.toml: cannot be read: a number has more digits than any"),
     ('name = "x"\nexpect = "good"', "x.toml:2: expect: 'good' is not one of valid, invalid, unknown"),
 ]
 
