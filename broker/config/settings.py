@@ -136,6 +136,9 @@ class Settings:
                 "zookeeper.connect is missing: give host:port[,host:port...][/chroot], for example localhost:2181"
             )
         check_connect(get("zookeeper.connect"))
+        for name in ("listeners", "advertised.listeners"):
+            if not properties.get(name, name).strip():
+                raise ConfigError(f"{name} is empty: give at least one, for example PLAINTEXT://:9092")
         listeners = _endpoints("listeners", get("listeners"))
         _check_ports(listeners)
         advertised_text = get("advertised.listeners")

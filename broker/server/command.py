@@ -57,7 +57,7 @@ def _settings(path: Path, overrides: list[str]) -> Settings:
     properties = parse_properties(path.read_text(encoding="utf-8"))
     for override in overrides:
         name, equals, value = override.partition("=")
-        if not equals:
+        if not equals or not name.strip():
             raise ConfigError(f"--override {override!r}: must be NAME=VALUE")
         properties[name.strip()] = value.strip()
     return Settings.parse(properties)
