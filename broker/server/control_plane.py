@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from broker.config.settings import Settings, topic_bool, topic_int
@@ -320,11 +320,12 @@ class ControlPlane:
         """The LeaderAndIsr handler, held back until the settings of the topics that it names are known."""
         return gate(self.configs, handler)
 
-    def register(self) -> int:
-        """Own `/brokers/ids/N` and stand for controller; returns the broker epoch. After the listeners are bound.
+    def register(self, ports: Mapping[str, int]) -> int:
+        """Own `/brokers/ids/N` and stand for controller; returns the broker epoch. ports: bound ones, by listener.
 
         Raises BrokerIdInUse, StoreUnavailable.
         """
+        self._registrar.listens_at(ports)
         self.worker.start()
         self.controller.start()
         epoch = self.registration.register_first(self.settings.zookeeper_connection_timeout_ms)

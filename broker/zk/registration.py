@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -124,6 +124,11 @@ class Registration:
         """
         self.epoch_before: int | None = None
         """Broker epoch of this broker's last registration before this object's first; None where that is not known."""
+
+    def listens_at(self, ports: Mapping[str, int]) -> None:
+        """Before the first `register`: the bound ports by listener, for endpoints whose port the system chose (0)."""
+        endpoints = (one if one.port else one._replace(port=ports[one.listener]) for one in self._broker.endpoints)
+        self._broker = replace(self._broker, endpoints=tuple(endpoints))
 
     def register(self) -> int:
         """Own `/brokers/ids/N`; returns the broker epoch. Any thread, one after the other.

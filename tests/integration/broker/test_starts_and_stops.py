@@ -144,6 +144,18 @@ def test_port_in_use_names_the_address_and_costs_no_clean_mark(cluster: Cluster,
     assert mark.read_text() == before
 
 
+def test_port_that_the_system_chose_is_the_one_that_clients_are_told(cluster: Cluster, tmp_path: Path) -> None:
+    second = _other(cluster, tmp_path / "second", 2, listeners="PLAINTEXT://127.0.0.1:0")
+    second._command = [sys.executable, "-m", "broker.cli"]
+    second.start()
+    wait_until(lambda: "broker 2 is up on " in second.output, lambda: second.output)
+    (port,) = [line.rpartition(" ")[2] for line in second.output.splitlines() if "broker 2 is up on " in line]
+    registered = json.loads(cluster.zk.get("/brokers/ids/2")[0])
+    assert registered["endpoints"] == [f"PLAINTEXT://127.0.0.1:{port}"]
+    assert registered["port"] == int(port) > 0
+    assert second.stop() == 0
+
+
 @pytest.mark.parametrize(
     ("override", "code", "words"),
     [

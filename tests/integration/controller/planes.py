@@ -73,7 +73,7 @@ class PlaneBroker:
             ApiKey.STOP_REPLICA: self._stop_replica,
             ApiKey.REPLICA_REPORT: self._replica_report,
         }
-        plane.register()
+        plane.register({"PLAINTEXT": self.listener.port})
         self._thread.start()
         self._running = True
         return self
