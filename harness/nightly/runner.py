@@ -1,7 +1,8 @@
 """Carries one job out as `highwater test`, in a process of its own, and reads what came of it.
 
-Decides what a run's exit code is worth: one without results that say the same is a crash. Must not know which jobs are
-due. Invariant: a runner that was told to end starts nothing more, and lets every run that is under way end in order.
+Decides what a run's exit code is worth: one without results that say the same is a crash, but for results that say
+invalid, which stand however the run ended. Must not know which jobs are due. Invariant: a runner that was told to end
+starts nothing more, and lets every run that is under way end in order.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Protocol, cast
 
 from harness.nightly.jobs import VERDICTS, Figures, Job, Result
 from harness.nightly.judges import Judges
-from harness.runs.analysis import CRASH
+from harness.runs.analysis import CRASH, INVALID
 from harness.runs.checkers_process import JUDGE
 from harness.runs.store import StoreError, read_json
 from harness.runs.trouble import INFRASTRUCTURE, LAB, SIGNAL
@@ -98,12 +99,18 @@ def outcome(code: int, seconds: float, run_dir: Path | None, log: Path) -> Resul
     """The result of a run that ended with this exit code. run_dir: None where it made none; log: its output."""
     judged = _json(run_dir, "results.json")
     where = None if run_dir is None else str(run_dir)
-    if code in VERDICTS and judged.get("verdict") == VERDICTS[code]:
+    verdict = judged.get("verdict")
+    # What was proved is so, be it that the run, or its analysis, came to harm right after: no other try takes it back.
+    proved = verdict == VERDICTS[INVALID]
+    if proved or (code in VERDICTS and verdict == VERDICTS[code]):
         checks = cast(Mapping[str, Mapping[str, object]], judged.get("checkers", {}))
+        sentence = str(judged.get("sentence", ""))
+        if proved and code != INVALID:
+            sentence += f" (The run ended with exit code {code}; its output: {log})"
         return Result(
-            code,
+            INVALID if proved else code,
             seconds,
-            str(judged.get("sentence", "")),
+            sentence,
             where,
             tuple(name for name, check in checks.items() if check["verdict"] == "invalid"),
             tuple(cast(list[str], judged.get("not_fired", ()))),
@@ -112,7 +119,7 @@ def outcome(code: int, seconds: float, run_dir: Path | None, log: Path) -> Resul
         )
     if code in VERDICTS:
         # Python ends with 1 and 2 for failures of its own.
-        says = f"results.json says {judged.get('verdict', 'nothing')}" if run_dir else "no run was recorded"
+        says = f"results.json says {verdict or 'nothing'}" if run_dir else "no run was recorded"
         sentence = f"exit code {code}, which means {VERDICTS[code]}, but {says}; its output: {log}"
         return Result(CRASH, seconds, sentence, where, trouble=LAB)
     sentence = "".join(_last_lines(log)) or f"exit code {code}, without a word; its output: {log}"

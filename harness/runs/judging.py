@@ -59,5 +59,7 @@ def judge(recording: Recording, problem: str | None, limit_s: float | None, wher
         return Judgement(None, problem or f"analysis aborted by {recording.abort.reason}; the run is recorded: {again}")
     except AnalysisFailed as error:
         again = f"`{command_again(recording.store, error)}` judges it"
-        return Judgement(None, problem or f"the run is recorded, but could not be judged: {error}\n{again}")
+        if problem is not None:
+            return Judgement(None, f"{problem}; what was recorded could not be judged ({error}): {again}")
+        return Judgement(None, f"the run is recorded, but could not be judged: {error}\n{again}")
     return Judgement(judged, problem)

@@ -8,6 +8,7 @@ import pytest
 
 from harness.nightly.jobs import Job
 from harness.nightly.runner import Subprocesses
+from harness.nightly.schedule import Schedule
 from harness.runs.store import create, write_json
 from harness.runs.trouble import INFRASTRUCTURE, LAB, SIGNAL
 from tests.support.wait import eventually
@@ -32,6 +33,26 @@ def test_exit_code_without_results_of_the_same_verdict_is_a_crash(
     assert result.exit_code == (1 if verdict == "invalid" else 255)
     assert said in result.sentence
     assert result.trouble == (None if verdict == "invalid" else LAB)
+
+
+@pytest.mark.parametrize("end", ["kill -KILL $$", "exit 255", "exit 0", "kill -INT $$"])
+def test_results_that_say_invalid_stand_however_the_run_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """As a crash whose nodes failed it would be tried again, and a valid second try be shown alone."""
+    store = create(tmp_path / "store", "a")
+    write_json(store.path / "run.json", {"seed": 7, "trouble": INFRASTRUCTURE})
+    checks = {"lost-write": {"verdict": "invalid"}, "duplicate": {"verdict": "valid"}}
+    write_json(store.results, {"verdict": "invalid", "sentence": "It is.", "checkers": checks})
+    monkeypatch.setattr(sys, "executable", program(tmp_path, "echo run: $PWD", end))
+    monkeypatch.chdir(store.path)
+    job = Job("a.toml", "a", "d", 7, "valid")
+    result = Subprocesses(None)(job, tmp_path)
+    assert (result.verdict(), result.found, result.trouble) == ("invalid", ("lost-write",), None)
+    assert result.sentence.startswith("It is. (The run ended with exit code ")
+    schedule = Schedule([job], {}, 1, lambda: None, lambda _job: None)
+    assert schedule.next() == job
+    assert (schedule.done(job, result), schedule.next()) == (False, None)
 
 
 def program(folder: Path, *lines: str) -> str:
