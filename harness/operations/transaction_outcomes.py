@@ -44,6 +44,10 @@ REFUSED = FENCED | {
     ErrorCode.GROUP_AUTHORIZATION_FAILED.name,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED.name,
 }
+MAY_BE_DECIDED = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS.name})
+"""Of an EndTxn alone: Kafka looks its id up once more when the decision is in the log, and answers so where it has
+begun to read that partition anew since (it was made leader once more). Then the decision is carried out all the same.
+"""
 # Absent on purpose:
 #   NOT_COORDINATOR: a coordinator that is deposed while its record is being replicated answers with it, too.
 #   COORDINATOR_NOT_AVAILABLE: stands for records that were appended and not replicated in time.
@@ -54,8 +58,13 @@ def transactional_send_outcome(error: str | None) -> Outcome:
     return "fail" if error in SEND_REFUSED else send_outcome(error)
 
 
+def end_outcome(error: str | None) -> Outcome:
+    """Outcome of EndTxn."""
+    return "info" if error in MAY_BE_DECIDED else coordinator_outcome(error)
+
+
 def coordinator_outcome(error: str | None) -> Outcome:
-    """Outcome of InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit or EndTxn."""
+    """Outcome of InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn or TxnOffsetCommit."""
     if error is None:
         return "ok"
     return "fail" if error in REFUSED or error in NOTHING_SENT else "info"

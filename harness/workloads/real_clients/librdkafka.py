@@ -25,6 +25,8 @@ from harness.workloads.real_clients.ports import (
 )
 from harness.workloads.real_clients.settings import Settings
 
+ALL = -1
+"""acks, as settings have it."""
 CALL_S = 5.0
 HUNG_S = 15.0
 """A call with CALL_S that has not come back after this does not."""
@@ -37,7 +39,7 @@ _IN_QUEUE = frozenset({"_PURGE_QUEUE"})
 def delivery_outcome(name: str, *, retries: bool) -> tuple[Outcome, str]:
     """Outcome and error, as the history has it, of a record whose callback has an error of that name.
 
-    retries: the producer sends again by itself; what the last response proves says nothing of the requests before it.
+    retries: the producer may send again by itself; what the last response proves says nothing of earlier requests.
     """
     error = _NAMES.get(name, error_name(name))
     if name in _NEVER_SENT or (name in _IN_QUEUE and not retries):
@@ -89,7 +91,9 @@ class LibrdkafkaSender:
 
         self._topic = settings.topic
         self._on_delivery = on_delivery
-        self._retries = settings.idempotent
+        # It takes it that who is no leader has appended nothing, and sends to the next one without counting a try.
+        # Where followers are waited for that is not so: a leader that is deposed meanwhile answers so, too.
+        self._retries = settings.idempotent or settings.acks == ALL
         self.broken = False
         self._producer: Any = Producer(settings.of_producer(number))
 
@@ -268,6 +272,7 @@ class LibrdkafkaTransactional:
         self._settings = settings
         self._producer = producer
         self._on_delivery = on_delivery
+        self._undelivered = False
 
     @classmethod
     def open(cls, settings: Settings, number: int, on_delivery: OnDelivery) -> LibrdkafkaTransactional:
@@ -288,6 +293,7 @@ class LibrdkafkaTransactional:
         self._call("init_transactions", CALL_S)
 
     def begin(self) -> None:
+        self._undelivered = False
         self._call("begin_transaction")
 
     def send(self, number: int, partition: int, value: bytes) -> None:
@@ -305,6 +311,7 @@ class LibrdkafkaTransactional:
         if error is None:
             self._on_delivery(number, "ok", None, offset_of(message))
         else:
+            self._undelivered = True
             self._on_delivery(number, "info", error_name(str(error.name())), None)
 
     def send_offsets(self, offsets: Mapping[int, int], whose: object) -> None:
@@ -316,8 +323,15 @@ class LibrdkafkaTransactional:
         _given_up_late(lambda: self._call("send_offsets_to_transaction", places, whose, CALL_S))
 
     def commit(self) -> None:
-        """It commits nothing of which a part failed."""
-        self._call("commit_transaction", CALL_S)
+        """It asks for the commit once all records are delivered, for none where one was not.
+
+        After that it wants an abort also where it does not know the answer, or got none before something else went
+        wrong, though the transaction may have been committed (rd_kafka_txn_handle_EndTxn, as of 2.16).
+        """
+        try:
+            self._call("commit_transaction", CALL_S)
+        except CallFailed as failed:
+            raise CallFailed(failed.error, again=failed.again, aborts=failed.aborts and self._undelivered) from None
 
     def abort(self) -> None:
         self._call("abort_transaction", CALL_S)

@@ -16,7 +16,7 @@ from harness.clients.coordinators import Coordinators, Key
 from harness.clients.router import Cluster, Router
 from harness.operations import outcomes
 from harness.operations.op import Completion, Invocation, Outcome
-from harness.operations.transaction_outcomes import coordinator_outcome, transactional_send_outcome
+from harness.operations.transaction_outcomes import coordinator_outcome, end_outcome, transactional_send_outcome
 from harness.workloads.append_poll.client import LEADERSHIP_ERRORS, RESPONSE_GRACE_MS
 
 COORDINATOR_ERRORS = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"})
@@ -124,5 +124,7 @@ def _outcome(f: str, error: str | None) -> Outcome:
             return transactional_send_outcome(error)
         case "poll" | "fetch_offsets":
             return outcomes.read_outcome(error)
+        case "end_txn":
+            return end_outcome(error)
         case _:
             return coordinator_outcome(error)

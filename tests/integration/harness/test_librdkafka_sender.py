@@ -10,7 +10,9 @@ from dataclasses import replace
 import pytest
 
 from broker.wire.api import ADVERTISED, ApiKey
+from broker.wire.errors import ErrorCode
 from broker.wire.headers import RequestHeader
+from broker.wire.messages import produce
 from broker.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from broker.wire.messages.init_producer_id import InitProducerIdResponse
 from harness.clients.connection import Address
@@ -46,6 +48,20 @@ class GoneAfterAppend(FakeBroker):
         return None
 
 
+class DeposedAfterAppend(FakeBroker):
+    """Takes the first batch, and answers as a leader that is deposed while it waits for followers; then it leads."""
+
+    def _produce(self, version: int, request: produce.ProduceRequest) -> bytes | None:
+        answer = super()._produce(version, request)
+        if self.partitions[0].leo > 1:
+            return answer
+        results = [
+            produce.ProducePartitionResult(topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+            for topic, index, _ in request.partitions
+        ]
+        return produce.encode_response(version, results)
+
+
 @pytest.fixture
 def broker() -> Iterator[GoneAfterAppend]:
     fake = GoneAfterAppend()
@@ -68,3 +84,17 @@ def test_record_that_waits_to_be_sent_once_more_may_be_in_the_log(broker: GoneAf
     sender.broken = True
     sender.finish(1)
     assert delivered == [(7, "info", "client-error", None)]
+
+
+def test_producer_without_retries_sends_again_what_a_deposed_leader_had_taken() -> None:
+    """librdkafka takes it that who is no leader has appended nothing, and counts no try: the record stands twice."""
+    fake = DeposedAfterAppend()
+    settings = Settings(
+        [Address("127.0.0.1", fake.port)], "hw", "hw", 1, 100, 8000, -1, 1, replace(Options(), promise="at-most-once")
+    )
+    delivered: list[tuple[object, ...]] = []
+    sender = LibrdkafkaSender(settings, 0, lambda *found: delivered.append(found))
+    sender.send(7, 0, b"x")
+    sender.finish(8)
+    fake.close()
+    assert (delivered, fake.partitions[0].leo) == ([(7, "ok", None, 1)], 2)

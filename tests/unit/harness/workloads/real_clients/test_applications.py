@@ -236,6 +236,21 @@ def test_delivery_callback_says_what_is_certain(name: str, retries: bool, expect
     assert delivery_outcome(name, retries=retries) == expected
 
 
+@pytest.mark.parametrize(("acks", "outcome"), [(-1, "info"), (1, "fail")])
+@pytest.mark.parametrize("name", ["_PURGE_QUEUE", "NOT_ENOUGH_REPLICAS"])
+def test_record_that_a_deposed_leader_may_have_taken_is_unknown_without_retries_too(
+    acks: int, outcome: str, name: str
+) -> None:
+    """librdkafka sends it to the next leader, and counts no try. With acks=1 it is told so before the append."""
+    delivered: list[tuple[object, ...]] = []
+    of_it = replace(settings("at-most-once"), acks=acks)
+    sender = LibrdkafkaSender(of_it, 0, lambda *found: delivered.append(found))
+    sender._delivered(7, KafkaError(getattr(KafkaError, name)), None)
+    sender.finish(0)
+    error = name if name[0] != "_" else "client-error"
+    assert delivered == [(7, outcome, error, None)]
+
+
 def plan_text(workload: str = "", promise: str = "at-least-once", more: str = "") -> str:
     options = f'[workload.options]\npromise = "{promise}"\n{more}\n'
     return f'name = "x"\n[workload]\nkind = "real-clients"\n{workload}\n{options}'

@@ -28,6 +28,7 @@ SETTINGS = Settings([Address("h", 1)], "hw", "hw-out", 2, 100, 3000, -1, 1, Opti
 RETRIABLE = KafkaError(KafkaError._TIMED_OUT, "", False, True, False)
 ABORTABLE = KafkaError(KafkaError.ILLEGAL_GENERATION, "", False, False, True)
 FATAL = KafkaError(KafkaError._FENCED, "", True, False, False)
+UNSENT_ERROR = KafkaError(KafkaError._MSG_TIMED_OUT)
 
 
 class Notes:
@@ -77,9 +78,12 @@ class Message:
 
 
 class Producer:
-    """errors: call → what its next calls raise, in order. Callbacks come with the end of a transaction."""
+    """errors: call → what its next calls raise, in order; delivery → what records come out with. Callbacks come when
+    the commit waits for them.
+    """
 
     def __init__(self, **errors: Sequence[KafkaError]) -> None:
+        self.undelivered = next(iter(errors.pop("delivery", ())), None)
         self.errors = {call: list(found) for call, found in errors.items()}
         self.callbacks: list[Callable[[Any, Any], None]] = []
         self.hangs = threading.Event()
@@ -106,9 +110,10 @@ class Producer:
         self.hangs.wait()
 
     def commit_transaction(self, _limit_s: float) -> None:
-        self._call("commit")
         for callback in self.callbacks:
-            callback(None, Message())
+            callback(self.undelivered, Message())
+        self.callbacks.clear()
+        self._call("commit")
 
     def abort_transaction(self, _limit_s: float) -> None:
         self._call("abort")
@@ -154,13 +159,17 @@ def test_transaction_has_outputs_and_offsets_and_is_tried_until_it_is_committed(
     ("errors", "ended"),
     [
         ({"offsets": [ABORTABLE]}, [("txn_offsets", None, "info")]),
-        ({"commit": [ABORTABLE]}, [("txn_offsets", None, "ok"), ("end_txn", True, "fail")]),
+        (
+            {"delivery": [UNSENT_ERROR], "commit": [ABORTABLE]},
+            [("txn_offsets", None, "ok"), *UNSENT, ("end_txn", True, "fail")],
+        ),
     ],
 )
 def test_member_whose_transaction_is_aborted_goes_back_to_its_inputs(errors: dict[str, Any], ended: list[Any]) -> None:
     consumer = Consumer()
     notes, reached, member = take(Producer(**errors), consumer)
-    assert notes.done == [*ended, ("end_txn", False, "ok"), *UNSENT]
+    unsaid = [] if "delivery" in errors else UNSENT
+    assert notes.done == [*ended, ("end_txn", False, "ok"), *unsaid]
     assert (reached.offsets, consumer.sought, member.consumer_name(0)) == ({}, [(0, 5)], "hw-app/0/1")
 
 
@@ -168,16 +177,21 @@ def test_member_whose_transaction_is_aborted_goes_back_to_its_inputs(errors: dic
     "errors",
     [
         {"commit": [FATAL]},
-        {"commit": [ABORTABLE], "abort": [FATAL]},
+        {"delivery": [UNSENT_ERROR], "commit": [ABORTABLE], "abort": [FATAL]},
+        # All is delivered: what it wants to abort may be committed.
+        {"commit": [ABORTABLE]},
+        {"commit": [RETRIABLE, ABORTABLE]},
         # Whatever serves callbacks raises it too, in place of the error callback.
         {"commit": [FATAL], "flush": [FATAL]},
-        {"commit": [ABORTABLE], "abort": [FATAL], "poll": [FATAL], "flush": [FATAL]},
+        {"delivery": [UNSENT_ERROR], "commit": [ABORTABLE], "abort": [FATAL], "poll": [FATAL], "flush": [FATAL]},
     ],
 )
 def test_member_that_does_not_know_what_became_of_its_transaction_begins_anew(errors: dict[str, Any]) -> None:
     consumer = Consumer()
     notes, reached, _ = take(Producer(**errors), consumer)
     assert notes.done[-1] == ("begin anew", None, "")
+    commits = [outcome for f, commit, outcome in notes.done if f == "end_txn" and commit]
+    assert commits == ["fail" if "delivery" in errors else "info"]
     # What is committed says where to go on; going back could do what is done once more.
     assert (reached.offsets, consumer.sought) == ({}, [])
 
