@@ -1,15 +1,15 @@
 """Lost write, lost tail, unseen, torn batch: records that certainly were in the log, and that no poll returned.
 
 Input grain: Facts.by_value and the ranges that polls covered. Lost write: some poll passed over the record's offset.
-Lost tail: it lies at or above everything covered although a drain proved the end. Unseen: nothing passed over it, which
-proves nothing. Torn batch: another record of its send was read, so that it was committed too, and where it must stand
-some poll passed over; it may be one whose answer was lost, or that acks=1 acknowledged. Allowed, and counted: acks=1
-records sent before a change of leader, and what lies below a log start that was told when the run's retention can have
-deleted it, unless a poll passed over it. Sends with acks=0 are acknowledged by nobody: those that nobody read are a
-figure. A real client may know that a record is in the log and not where (its batch's own response was lost, and that of
-a later one implies it): such a record is a lost write where nobody read it although a drain that ended after its
-acknowledgement read the partition whole. An answer without an offset to the lab's own client, or one of a record that
-nobody was seen to read, leaves the run unknown.
+Lost tail: it lies at or above everything covered although a drain asked for the end after its acknowledgement. Unseen:
+nothing passed over it, which proves nothing. Torn batch: another record of its send was read, so that it was committed
+too, and where it must stand some poll passed over; it may be one whose answer was lost, or that acks=1 acknowledged.
+Allowed, and counted: acks=1 records sent before a change of leader, and what lies below a log start that was told when
+the run's retention can have deleted it, unless a poll passed over it. Sends with acks=0 are acknowledged by nobody:
+those that nobody read are a figure. A real client may know that a record is in the log and not where (its batch's own
+response was lost, and that of a later one implies it): such a record is a lost write where nobody read it although a
+drain asked for the end after its acknowledgement, and read all. An answer without an offset to the lab's own client,
+or one of a record that nobody was seen to read, leaves the run unknown.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from pyspark.sql import functions as F
 from checkers.black_box.batches import TORN, batch_base, of_several, read_once
 from checkers.black_box.facts import Facts, decided, deleter, expired, undeleted
 from checkers.black_box.jumps import without_jumps
+from checkers.history.load import History
 from checkers.history.remade import life_of
-from checkers.history.responses import response_log_start
+from checkers.history.responses import by_wire, is_poll, response_log_start
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -67,11 +68,7 @@ def lost_checks(facts: Facts) -> Family:
         .groupBy("p")
         .agg(F.max("next_position").alias("reach"), F.max(response_log_start()).alias("log_start"))
     )
-    drains = (
-        history.marks.where(F.col("f") == "drain-complete")
-        .groupBy("p")
-        .agg(F.max("end").alias("drain_end"), F.max("time_ns").alias("drained_ns"))
-    )
+    drains = _drains(history)
     unread = _unread(facts)
     shown_to = F.when(decided(), everybody).otherwise(F.lit("uncommitted"))
     unread = unread.withColumn("shown_to", shown_to)
@@ -91,7 +88,7 @@ def lost_checks(facts: Facts) -> Family:
     )
     below_start = F.coalesce(F.col("offset") < F.col("log_start"), F.lit(False))
     past_drain = F.coalesce(
-        (F.col("offset") >= F.coalesce("reach", F.lit(0))) & (F.col("send.complete_ns") < F.col("drained_ns")),
+        (F.col("offset") >= F.coalesce("reach", F.lit(0))) & (F.col("send.complete_ns") < F.col("end_asked_ns")),
         F.lit(False),
     )
     inside = expired(facts, inside.withColumn("sent_ns", F.col("send.invoke_ns")))
@@ -138,6 +135,31 @@ def lost_checks(facts: Facts) -> Family:
         ],
     )
     return Family(union([found, _without_offset(facts, drains)]), _figures(facts, drains))
+
+
+def _drains(history: History) -> DataFrame:
+    """(p, drained_ns, end_asked_ns): when the last drain was over, and when the last poll was begun that showed one to
+    have come to the end of the log.
+
+    That is one of the lab's own client, who reads on until nothing is left below the watermark; the real client stops
+    where that one did. What a real client's late response acknowledges after that poll may stand above all drains.
+    """
+    turn = ("p", "phase", "leader", "isolation")
+    finished = history.marks.where(F.col("f") == "drain-complete").select(*turn, "reader", "end", "time_ns")
+    ends = (
+        history.requests.where(is_poll() & by_wire() & (F.col("outcome") == "ok"))
+        .where((F.col("hw") >= 0) & (F.col("next_position") >= F.col("hw")))
+        .withColumn("leader", F.col("node"))
+        .select(*turn, F.lit("wire").alias("reader"), "next_position", "invoke_ns")
+    )
+    return (
+        finished.join(ends, on=[*turn, "reader"], how="left")
+        .groupBy("p")
+        .agg(
+            F.max("time_ns").alias("drained_ns"),
+            F.max(F.when(F.col("next_position") >= F.col("end"), F.col("invoke_ns"))).alias("end_asked_ns"),
+        )
+    )
 
 
 def _unread(facts: Facts) -> DataFrame:
@@ -236,7 +258,7 @@ def _without_offset(facts: Facts, drains: DataFrame) -> DataFrame:
     else:
         confirmed = confirmed.withColumn("log_start", F.lit(0))
     unread = F.col("n_reads") == 0
-    gone = unread & F.coalesce(F.col("send.complete_ns") < F.col("drained_ns"), F.lit(False))
+    gone = unread & F.coalesce(F.col("send.complete_ns") < F.col("end_asked_ns"), F.lit(False))
     wire = F.coalesce("send.reader", F.lit("wire")) == "wire"
     what = text("value {v} of {p} was acknowledged without an offset", v=F.col("value"), p=F.col("p"))
     return apply_rules(

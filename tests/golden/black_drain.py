@@ -29,6 +29,36 @@ def tail_unknown(s: Story) -> None:
     s.poll(0, log[:3], hw=4, process=20)
 
 
+def _acknowledged_late(s: Story, offset: int | None) -> None:
+    """The real client had a record under way until the lab's own reader had asked for the end for the last time."""
+    log = sent(s)
+    late = s.invoke("send", values=[5], acks=-1, sentinel=False, process=5, reader="confluent", node=None)
+    s.poll(0, log, phase="drain-0", process=20, consumer="w")
+    told: dict[str, Any] = {} if offset is None else {"base_offset": offset}
+    s.complete(late, **told)
+    s.drained(4)
+    s.poll(0, log, phase="drain-0", process=21, consumer="c", reader="confluent")
+    s.drained(4, reader="confluent")
+
+
+def tail_late(s: Story) -> None:
+    """It stands above what was read, by right."""
+    _acknowledged_late(s, 4)
+
+
+def tail_late_without_offset(s: Story) -> None:
+    """Where it stands nobody knows; above what was read it may."""
+    _acknowledged_late(s, None)
+
+
+def tail_known_in_time(s: Story) -> None:
+    """As before, but another round comes to its end once it was acknowledged, and does not find it."""
+    _acknowledged_late(s, 4)
+    log = [(nth, nth + 1) for nth in range(4)]
+    s.poll(0, log, phase="drain-1", process=22, consumer="w1")
+    s.drained(4, phase="drain-1")
+
+
 def _drained_by_wire(s: Story) -> list[tuple[int, int]]:
     log = sent(s)
     s.poll(0, log, phase="drain-0", process=20, consumer="w")
