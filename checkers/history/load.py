@@ -174,8 +174,11 @@ def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
 
 
 def _is_known() -> Column:
-    """Of a line: of a type and a kind that some table takes."""
-    return F.col("type").isin("invoke", "ok", "fail", "info") & F.col("kind").isin("client", "nemesis", "harness")
+    """Of a line: of a type and a kind that some table takes, and it says what was done, and when: no rule is true of
+    what has no time.
+    """
+    known = F.col("type").isin("invoke", "ok", "fail", "info") & F.col("kind").isin("client", "nemesis", "harness")
+    return known & F.col("f").isNotNull() & F.col("time_ns").isNotNull()
 
 
 def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
@@ -213,5 +216,5 @@ def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
     if joined.rows != row.operations or joined.completed != row.completions:
         problems.append("operations of the history are completed twice, or completions name no invocation")
     if row.strange:
-        problems.append(f"{row.strange} lines of the history are of no type, or no kind, that there is")
+        problems.append(f"{row.strange} lines of the history are of no type or kind that there is, or lack f or time")
     return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems), row.deletions, row.remakes > 0)

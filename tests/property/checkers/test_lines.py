@@ -110,10 +110,12 @@ def test_line_that_no_table_takes_is_a_problem_of_the_history(spark: SparkSessio
     story = Story()
     story.send(1, 0)
     whole = story.lines
-    strange = [{**whole[1], **change} for change in ({"kind": "clients"}, {"kind": None}, {"type": "okay"})]
+    changes = ({"kind": "clients"}, {"kind": None}, {"type": "okay"}, {"time_ns": None}, {"f": None})
+    strange = [{**whole[1], **change} for change in changes]
     problems = []
     for nth, last in enumerate([whole[1], *strange]):
         path = write_history(tmp_path / f"{nth}.jsonl", [whole[0], last])
         with pyspark_sockets():
             problems.append(load_history(spark, path, tmp_path / f"parquet{nth}")[1].problems)
-    assert problems == [(), *[("1 lines of the history are of no type, or no kind, that there is",)] * len(strange)]
+    said = "1 lines of the history are of no type or kind that there is, or lack f or time"
+    assert problems == [(), *[(said,)] * len(strange)]
