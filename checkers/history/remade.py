@@ -48,11 +48,11 @@ class Life(NamedTuple):
 
 
 class Making(NamedTuple):
-    """A request to make a topic that may have been carried out, perhaps later than it was answered (late)."""
+    """A request to make a topic that may have been carried out. done_ns: by when; None: at any later time."""
 
     topic: str
     invoked_ns: int
-    late: bool
+    done_ns: int | None
 
 
 def lives_of(operations: DataFrame) -> list[Life]:
@@ -81,7 +81,8 @@ def lives_of(operations: DataFrame) -> list[Life]:
 def makings_of(operations: DataFrame) -> list[Making]:
     """All that did not certainly fail."""
     asked = operations.where((F.col("f") == MADE) & (F.col("outcome") != "fail"))
-    return [Making(*row) for row in asked.select("topic", "invoke_ns", F.col("outcome") == "info").collect()]
+    done = F.when(F.col("outcome") == "ok", F.col("complete_ns"))
+    return [Making(*row) for row in asked.select("topic", "invoke_ns", done).collect()]
 
 
 def ended_lives(coordination: DataFrame) -> DataFrame:
@@ -201,12 +202,11 @@ def _following(
 
 
 def _next_ns(life: Life, makings: Sequence[Making]) -> int | None:
-    """Since when another one may have the name: after its deletion was asked for, and something was that makes one. A
-    request without an answer may be carried out at any later time.
+    """Since when another one may have the name: after its deletion was asked for, and something was that makes one,
+    which may have been under way then.
     """
     ended_ns = life.ended_ns
     if ended_ns is None:
         return None
-    if any(one.late and one.invoked_ns < ended_ns for one in makings):
-        return ended_ns
-    return min((one.invoked_ns for one in makings if one.invoked_ns >= ended_ns), default=None)
+    can = [one for one in makings if one.done_ns is None or one.done_ns > ended_ns]
+    return min((max(one.invoked_ns, ended_ns) for one in can), default=None)

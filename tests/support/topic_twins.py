@@ -74,9 +74,9 @@ def _next_ns(ops: Sequence[Op], topic_id: str) -> int | None:
     makings = [op for op in ops if op.f == MADE and op.outcome != "fail"]
     if ended is None:
         return None
-    if any(op.outcome == "info" and op.invoked < ended for op in makings):
-        return ended
-    return min((op.invoked for op in makings if op.invoked >= ended), default=None)
+    # One that was over by then made an earlier topic, or none.
+    can = [op for op in makings if op.outcome == "info" or _over(op) > ended]
+    return min((max(op.invoked, ended) for op in can), default=None)
 
 
 def sends(ops: Sequence[Op]) -> set[tuple[int, str, str, int | None]]:
