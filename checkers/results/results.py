@@ -40,7 +40,9 @@ LINEARIZABLE_NOT_CHECKED = (
 
 
 def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str, Any]]:
-    """Acknowledged, read, lost, gone and unseen per partition. Gone: read once, not returned by a later drain."""
+    """Acknowledged, read, lost, gone and unseen per partition. Gone: read once, not returned by a later drain. What is
+    not known to be lost, as retention may have deleted it, was not seen.
+    """
     figures = {
         (row.p, row.detail): int(row.figure)
         for row in rows
@@ -52,7 +54,7 @@ def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str,
         p, checker, kind, _ = key
         name = "unseen" if checker == "unseen" else "lost" if checker in ("lost-write", "lost-tail") else None
         if name is not None:
-            label = "allowed_lost" if kind == "allowed" else name
+            label = {"allowed": "allowed_lost", "unknown": "unseen"}.get(kind, name)
             found[p, label] = found.get((p, label), 0) + count
     return [
         {

@@ -9,7 +9,7 @@ findings are shown, and the verdict is unknown; but not where a single line prov
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from checkers.verdicts.catalogue import BY_NAME
@@ -115,6 +115,9 @@ def judge(
     wrong = sorted((row for row in found if row.kind == "invalid"), key=lambda row: row.rule != ONE_LINE)
     shown = wrong or [row for row in found if row.kind == "unknown"]
     proven = [row for row in wrong if row.rule == ONE_LINE]
+    if doubted:
+        # What may come of what is missing is shown as what it is worth.
+        shown = [row if row.rule == ONE_LINE else replace(row, kind="unknown") for row in shown]
     if proven and doubted:
         result.verdict = "invalid"
         result.reasons = [f"{_total(proven, 'invalid')} found: {proven[0].detail}", *missing]

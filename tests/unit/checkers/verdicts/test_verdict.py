@@ -143,10 +143,12 @@ def test_judge_keeps_what_one_line_proves_whatever_else_is_missing() -> None:
     assert result.verdict == "invalid"
     assert result.reasons[0] == "2 found: hw 3 for offset 7"
     assert result.counts["found"] == 7
+    assert [row.kind for row in result.witnesses] == ["invalid", "unknown"]
 
 
 def test_judge_doubts_what_follows_from_the_order_of_lines() -> None:
-    assert judge(ACK, [IN_ORDER], ["hw-0"], missing_evidence=["a gap"], doubted=True).verdict == "unknown"
+    alone = judge(ACK, [IN_ORDER], ["hw-0"], missing_evidence=["a gap"], doubted=True)
+    assert (alone.verdict, [row.kind for row in alone.witnesses]) == ("unknown", ["unknown"])
 
 
 DRAIN = BY_NAME["final-drain"]
@@ -166,6 +168,14 @@ def test_judge_of_a_drain_that_lacks_what_an_unclean_election_took_is_valid_and_
     rows = [replace(row, detail="allowed_gone") if row.detail == "gone" else row for row in DRAINED]
     assert judge(DRAIN, rows, ["hw-0"]).verdict == "valid"
     assert durability(rows, ["hw-0"])[0]["gone"] == 3
+
+
+def test_record_that_is_not_known_to_be_lost_counts_as_unseen() -> None:
+    """The sentence of a run that is invalid for something else would name it as lost."""
+    rows = [Row("lost-write", kind, "hw-0", count) for kind, count in (("invalid", 1), ("unknown", 2), ("allowed", 4))]
+    rows.append(Row("unseen", "unknown", "hw-0", 8))
+    found = durability(rows, ["hw-0"])[0]
+    assert (found["lost"], found["unseen"], found["allowed_lost"]) == (1, 10, 4)
 
 
 def test_sentence_says_what_acks_0_does_not_confirm_and_what_never_fired() -> None:
