@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from checkers.admin.families import administration
 from checkers.allowances.allowances import excuse_rows, excuse_unclean
 from checkers.applications.families import applications
+from checkers.applications.promises import AT_MOST
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box, of_imported
 from checkers.black_box.followers import of_followers
@@ -70,6 +71,7 @@ def found(
         start_written_ns=evidence.info.start_written_ns,
         settled=None if settled is None else settled.acked,
         ended=ended_lives(history.coordination) if evidence.info.remade else None,
+        resends=wanted(BY_NAME[AT_MOST], evidence.info),
     )
     families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
     if evidence.info.imported:

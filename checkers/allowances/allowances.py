@@ -175,6 +175,12 @@ NOT_ISOLATED = Allowance(
 )
 """By KIP-98, whatever fired. What transactions read of one another in a circle is not among it."""
 
+BY_CLIENT = Allowance(
+    "a producer that is not idempotent, with acks=all",
+    "another leader got the record, which librdkafka sends again by itself where the first was deposed",
+    {"duplicate": frozenset({"by-client"}), "at-most-once": frozenset({"by-client"})},
+)
+
 GONE = "gone"
 ALLOWED_GONE = "allowed_gone"
 """Figures of final-drain: records that a later drain did not return; the second where that is allowed."""
@@ -256,6 +262,7 @@ def reason_for(
         (UNCLEAN_TRANSACTIONS, unclean),
         (LONGEST, True),
         (NOT_ISOLATED, True),
+        (BY_CLIENT, True),
     )
     holding = [
         line

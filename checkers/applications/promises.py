@@ -15,10 +15,11 @@ came first, either promise is beyond what a broker can keep.
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired
+from checkers.black_box.values import BY_CLIENT
 from checkers.evidence.unclean_elections import of_topic, taken_back
 from checkers.history.schema import OFFSETS_TOPIC
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -36,17 +37,20 @@ def _commits_taken_back(facts: Facts, by_ns: Column) -> Column:
     return by_ns >= F.lit(min(since)) if since else F.lit(False)
 
 
-def promise_checks(facts: Facts) -> Family:
-    processed = facts.history.processed.groupBy("group", "promise", "p", "value").agg(
-        F.count(F.lit(1)).alias("times"),
-        F.min(F.struct("invoke_ns", "op", "member")).alias("first"),
-        F.max(F.struct("invoke_ns", "op", "member")).alias("last"),
+def _copied(facts: Facts) -> DataFrame:
+    """(p, value, copies): at how many offsets a value was read, where at several. That is the log's doing, or the
+    producer's, which `duplicate` judges; its group may process each of them.
+    """
+    several = facts.by_value.where(F.col("min_read_offset") < F.col("max_read_offset")).select("p", "value")
+    return (
+        facts.history.polls.join(F.broadcast(several), on=["p", "value"], how="left_semi")
+        .groupBy("p", "value")
+        .agg(F.count_distinct("offset").alias("copies"))
     )
-    ends = (
-        facts.history.marks.where(F.col("f") == "group-drained")
-        .groupBy("p")
-        .agg(F.max("end").alias("end"), F.max("time_ns").alias("drained_ns"), F.max("index").alias("drained_op"))
-    )
+
+
+def _missing(facts: Facts, processed: DataFrame, ends: DataFrame) -> DataFrame:
+    """Values below the end of a group that did not process them, with that group, and whether they are `excused`."""
     # A group consumes all partitions of a topic, be it that it has processed nothing of one.
     promises = facts.history.processed.select("group", "promise", _topic()).distinct()
     told = (
@@ -63,16 +67,33 @@ def promise_checks(facts: Facts) -> Family:
         .withColumn("offset", F.col("known_offset"))
         .withColumn("sent_ns", F.col("send.invoke_ns")),
     ).select("p", "value", "offset", "sent_ns", "send", "end", "drained_ns", "drained_op", "expired")
-    missing = (
+    return (
         owed.withColumn("topic", _topic())
         .join(F.broadcast(promises), on="topic", how="inner")
         .join(processed.select("group", "p", "value"), on=["group", "p", "value"], how="left_anti")
         .where(~F.col("expired"))
         .withColumn("excused", taken_back(facts.unclean, F.col("drained_ns")))
     )
+
+
+def promise_checks(facts: Facts) -> Family:
+    processed = facts.history.processed.groupBy("group", "promise", "p", "value").agg(
+        F.count(F.lit(1)).alias("times"),
+        F.min(F.struct("invoke_ns", "op", "member")).alias("first"),
+        F.max(F.struct("invoke_ns", "op", "member")).alias("last"),
+    )
+    ends = (
+        facts.history.marks.where(F.col("f") == "group-drained")
+        .groupBy("p")
+        .agg(F.max("end").alias("end"), F.max("time_ns").alias("drained_ns"), F.max("index").alias("drained_op"))
+    )
+    missing = _missing(facts, processed, ends)
     again = F.col("last.invoke_ns")
-    twice = processed.where(F.col("times") > 1).withColumn(
-        "excused", taken_back(facts.unclean, again) | _commits_taken_back(facts, again)
+    twice = (
+        processed.where(F.col("times") > 1)
+        .join(_copied(facts), on=["p", "value"], how="left")
+        .withColumn("copied", F.col("times") <= F.coalesce("copies", F.lit(1)))
+        .withColumn("excused", taken_back(facts.unclean, again) | _commits_taken_back(facts, again) | F.col("copied"))
     )
     kind = F.when(F.col("excused"), F.lit("allowed")).otherwise(F.lit("invalid"))
     found = [
@@ -92,6 +113,7 @@ def promise_checks(facts: Facts) -> Family:
                         b=F.col("last.member"),
                     ),
                     kind=kind,
+                    name=F.when(F.col("copied"), F.lit(BY_CLIENT)).otherwise(F.lit("")),
                     value=F.col("value"),
                     ops=[F.col("first.op"), F.col("last.op")],
                     from_ns=F.col("first.invoke_ns"),

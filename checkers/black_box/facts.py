@@ -40,7 +40,8 @@ class Facts:
     nothing was left out of it. interruptions: when brokers stopped, stood still, were cut off or had files changed.
     lookups: whether clients looked offsets up by time, which is to be judged. start_written_ns: a log start that was
     raised on request is written down by then. ended(life): topics whose deletion was asked for
-    (`history.remade.ended_lives`); None: the run's clients delete none.
+    (`history.remade.ended_lives`); None: the run's clients delete none. resends: whether a client may send a record
+    again by itself that no sequence keeps from being appended twice.
     """
 
     history: History
@@ -53,6 +54,7 @@ class Facts:
     start_written_ns: int = START_WRITTEN_NS
     settled: DataFrame | None = None
     ended: DataFrame | None = None
+    resends: bool = False
 
     @property
     def acked(self) -> DataFrame:
@@ -72,13 +74,14 @@ def build_facts(
     start_written_ns: int = START_WRITTEN_NS,
     settled: DataFrame | None = None,
     ended: DataFrame | None = None,
+    resends: bool = False,
 ) -> Facts:
     """leader_changes: of each partition that saw one (`history.schema.LEADER_CHANGE`). events: brokers' event logs."""
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
     return Facts(
-        history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns, settled, ended
+        history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns, settled, ended, resends
     )
 
 
@@ -294,6 +297,17 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
 def stamped() -> Column:
     """The leader epoch in a record's batch; the real client does not report it."""
     return known_epoch(F.col("epoch"))
+
+
+def sent_by_itself() -> Column:
+    """Of a row of `by_value`: whether librdkafka may have sent it again by itself: for an acks=all, and with no
+    producer's sequence.
+
+    A leader that is deposed while it waits for its followers answers with an error that librdkafka takes for one of
+    before the append: it sends the record to the next leader, also without retries.
+    """
+    by_librdkafka = F.col("send.reader") == "confluent"
+    return F.coalesce(by_librdkafka & ~F.col("send.in_order") & (F.col("send.acks") == -1), F.lit(False))
 
 
 def seen_in() -> Column:

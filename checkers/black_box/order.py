@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.ends_told import told_end
-from checkers.black_box.facts import Facts, may_come_back, seen_in
+from checkers.black_box.facts import Facts, may_come_back, seen_in, sent_by_itself
 from checkers.evidence.unclean_elections import epoch_interval, span, with_highest
 from checkers.history.responses import answered_in
 from checkers.spark.tables import one_piece
@@ -31,7 +31,7 @@ def real_time_checks(facts: Facts) -> Family:
         F.col("send").isNotNull() & F.col("known_offset").isNotNull() & ~F.col("forgiven")
     ).select(
         "p",
-        F.col("known_offset").alias("offset"),
+        _place(facts).alias("offset"),
         "value",
         F.col("send.op").alias("op"),
         F.col("send.invoke_ns").alias("invoke_ns"),
@@ -111,6 +111,15 @@ def real_time_checks(facts: Facts) -> Family:
     )
     per_partition = placed.groupBy("p").agg(F.count(F.lit(1)).alias("ordered"))
     return Family(found, figures(per_partition, {(REAL_TIME, "records_ordered"): F.col("ordered")}))
+
+
+def _place(facts: Facts) -> Column:
+    """Where a row's value stands. Of one that its client may have sent twice, the lower place: it is there as soon as
+    either is known, and it, too, was taken after the send had begun.
+    """
+    if not facts.resends:
+        return F.col("known_offset")
+    return F.when(sent_by_itself(), F.least("known_offset", "min_read_offset")).otherwise(F.col("known_offset"))
 
 
 def _earlier(name: str) -> Column:

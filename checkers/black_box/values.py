@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts
+from checkers.black_box.facts import Facts, sent_by_itself, stamped
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 FABRICATED = "fabricated-value"
@@ -19,6 +19,8 @@ ABORTED = "aborted-read"
 DUPLICATE = "duplicate"
 RESENT = "resent"
 """Rule of `duplicate` that an unclean election can account for."""
+BY_CLIENT = "by-client"
+"""Rule of `duplicate` of what a client sent again by itself, as it may; findings of it are allowed, or not decided."""
 
 
 def value_checks(facts: Facts) -> Family:
@@ -138,12 +140,20 @@ def _duplicates(facts: Facts) -> DataFrame:
     low = F.least("min_read_offset", "ack_offset")
     high = F.greatest("max_read_offset", "ack_offset")
     rows = facts.by_value.where(F.col("value").isNotNull() & (low != high))
-    again_ns, name = F.col("first_read_ns"), F.lit("")
+    again_ns, name, kind = F.col("first_read_ns"), F.lit(""), F.lit("invalid")
     if facts.unclean:
         rows = rows.join(_places(facts, rows), on=["p", "value"], how="left")
         parted = F.coalesce((F.col("places") == 1) | ((F.col("places") == 2) & F.col("in_turn")), F.lit(False))
         again_ns = F.coalesce("again_ns", "first_read_ns")
         name = F.when((F.col("n_sends") > 1) & parted, F.lit(RESENT)).otherwise(F.lit(""))
+    if facts.resends:
+        rows = rows.join(_leaderships(facts, rows), on=["p", "value"], how="left")
+        all_read = F.coalesce((low == F.col("min_read_offset")) & (high == F.col("max_read_offset")), F.lit(False))
+        known = all_read & (F.col("known") == F.col("copies"))
+        apart = known & (F.col("leaderships") == F.col("copies"))
+        by_client = sent_by_itself() & (apart | ~known)
+        name = F.when(by_client, F.lit(BY_CLIENT)).otherwise(name)
+        kind = F.when(by_client & apart, F.lit("allowed")).when(by_client, F.lit("unknown")).otherwise(kind)
     return apply_rules(
         rows,
         [
@@ -151,6 +161,7 @@ def _duplicates(facts: Facts) -> DataFrame:
                 DUPLICATE,
                 F.lit(True),
                 text("value {v} stands at {p} offsets {a} and {b}", v=F.col("value"), p=F.col("p"), a=low, b=high),
+                kind=kind,
                 name=name,
                 offset=high,
                 value=F.col("value"),
@@ -160,6 +171,22 @@ def _duplicates(facts: Facts) -> DataFrame:
                 lost_epoch=F.col("epoch"),
             )
         ],
+    )
+
+
+def _leaderships(facts: Facts, rows: DataFrame) -> DataFrame:
+    """(p, value, copies, known, leaderships): at how many offsets it was read; of how many of them it is known in which
+    leader epoch that was written; and in how many epochs.
+    """
+    copies = (
+        facts.history.polls.join(F.broadcast(rows.select("p", "value")), on=["p", "value"], how="left_semi")
+        .groupBy("p", "value", "offset")
+        .agg(F.max(stamped()).alias("written"))
+    )
+    return copies.groupBy("p", "value").agg(
+        F.count(F.lit(1)).alias("copies"),
+        F.count("written").alias("known"),
+        F.count_distinct("written").alias("leaderships"),
     )
 
 

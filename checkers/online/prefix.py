@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from checkers.applications.promises import AT_MOST
 from checkers.black_box.batches import batch_checks
 from checkers.black_box.ends import end_checks
 from checkers.black_box.facts import Facts, build_facts
@@ -87,7 +88,11 @@ def judge_prefix(spark: SparkSession, path: Path, parquet: Path, info: RunInfo) 
         history = known_for_good(whole)
         doubts = doubts_of(info, history, to_ns, deletions=health.deletions > 0)
         names = [name for name in CLOSED if wanted(BY_NAME[name], info) and not unfit(name, info)]
-        rows = prefix_rows(history, transactions=any(wanted(spec, info) for spec in TRANSACTIONS))
+        rows = prefix_rows(
+            history,
+            transactions=any(wanted(spec, info) for spec in TRANSACTIONS),
+            resends=wanted(BY_NAME[AT_MOST], info),
+        )
     finally:
         spark.catalog.clearCache()
     acked = sum(int(row.figure) for row in rows if (row.checker, row.detail) == (LOST, "acknowledged"))
@@ -122,9 +127,14 @@ def doubts_of(info: RunInfo, history: History, to_ns: int, *, deletions: bool) -
     return frozenset(found)
 
 
-def prefix_rows(history: History, *, transactions: bool, witnesses: int = WITNESSES) -> list[Row]:
-    """What the families of prefix-closed checkers found, one job after the other. witnesses: of each kind, at most."""
-    facts = build_facts(history, empty(history.sends.sparkSession, schema.LEADER_CHANGE), expiry=None)
+def prefix_rows(
+    history: History, *, transactions: bool, resends: bool = False, witnesses: int = WITNESSES
+) -> list[Row]:
+    """What the families of prefix-closed checkers found, one job after the other. witnesses: of each kind, at most;
+    resends: as `Facts` has it.
+    """
+    no_changes = empty(history.sends.sparkSession, schema.LEADER_CHANGE)
+    facts = build_facts(history, no_changes, expiry=None, resends=resends)
     return collect_families(_groups(facts, transactions=transactions), parallel=1, witnesses=witnesses)
 
 

@@ -54,6 +54,18 @@ def at_most_at_once(s: Story) -> None:
     application.drained(4)
 
 
+def at_most_copied(s: Story) -> None:
+    """The third record stands twice, for its producer sent it to two leaders, one after the other."""
+    application = _begun(s, AT_MOST)
+    s.send(5, 5, reader="confluent", node=None)
+    application.poll("a", 2, [3, 4, 5, 5])
+    application.commit("a", 6)
+    application.process("a", [3, 4, 5, 5])
+    application.drained(6)
+    s.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
+    s.poll(5, [(5, 5)], epoch=1)
+
+
 def at_most_unknown(s: Story) -> None:
     """What is committed at the end is not known: somebody may begin below what was processed."""
     _begun(s, AT_MOST).undrained(2)
@@ -122,6 +134,7 @@ APPLICATIONS: dict[str, tuple[Tell, Tell, Tell]] = {
 }
 MORE_APPLICATIONS: dict[tuple[str, str], Tell] = {
     (AT_MOST, "bad-at-once"): at_most_at_once,
+    (AT_MOST, "ok-copied"): at_most_copied,
     (AT_LEAST, "bad-unacknowledged"): at_least_unacknowledged,
     (AT_LEAST, "ok-unread"): at_least_unread,
 }

@@ -56,6 +56,43 @@ def duplicate_bad(s: Story) -> None:
     s.poll(0, [*log, (4, 4)], process=20)
 
 
+def _sent_again_by_its_client(s: Story, epoch: int, reader: str = "wire", acks: int = -1) -> None:
+    """Value 5 at offset 4, whose leader was deposed, and at 5, by a leader of that epoch, where that reader saw it."""
+    log = sent(s)
+    s.send(5, 5, process=5, reader="confluent", node=None, acks=acks)
+    s.poll(0, [*log, (4, 5)], process=20)
+    s.poll(5, [(5, 5)], process=21, consumer="c1", epoch=epoch, reader=reader)
+
+
+def sent_again_by_its_client(s: Story) -> None:
+    _sent_again_by_its_client(s, 1)
+
+
+def sent_in_between(s: Story) -> None:
+    """Value 5 is read at offset 4; value 6 is sent after that, and stands below where 5 is acknowledged in the end."""
+    log = sent(s)
+    twice = s.invoke("send", values=[5], acks=-1, sentinel=False, process=5, reader="confluent", node=None)
+    s.poll(0, [*log, (4, 5)], process=20)
+    s.send(6, 5, process=6)
+    s.complete(twice, base_offset=6)
+    s.poll(5, [(5, 6), (6, 5)], process=21, consumer="c1", epoch=1)
+
+
+def sent_again_in_one_epoch(s: Story) -> None:
+    """No leader was deposed in between, so its client sent it once."""
+    _sent_again_by_its_client(s, 0)
+
+
+def sent_again_for_one_ack(s: Story) -> None:
+    """Who waits for no follower has an answer from before the append, or from after it."""
+    _sent_again_by_its_client(s, 1, acks=1)
+
+
+def sent_again_nobody_knows_when(s: Story) -> None:
+    """The real client does not say of which leader epoch the second one is."""
+    _sent_again_by_its_client(s, 1, reader="confluent")
+
+
 def lost_ok(s: Story) -> None:
     log = sent(s)
     s.poll(0, log[:2], hw=4, process=20)

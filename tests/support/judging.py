@@ -192,6 +192,7 @@ def _rows(
         events=tables["events"],
         interruptions=interruptions,
         lookups=True,
+        resends=True,
         ended=ended_lives(history.coordination) if any(_remakes(case) for case in cases.values()) else None,
     )
     families = black_box(facts)
