@@ -2,8 +2,9 @@
 its leadership. What may be required of a run, and counted, while it is in force.
 
 Pure: names and links only. A write with acks=all needs min ISR brokers that run and keep their sessions, and of those a
-leader that all the others hear and are heard by. Anything else (a broker whose session is about to end, ISRs that have
-shrunk before) is left out: where this says that writes can be acknowledged, they are required.
+leader that all the others hear and are heard by. Who may lead by the ISRs of the time is asked in `leaders`. Anything
+else (a broker whose session is about to end) is left out: where these say that writes can be acknowledged, they are
+required.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ def can_acknowledge(
     brokers: Sequence[str],
     zookeepers: Sequence[str],
     min_isr: int,
+    leaders: AbstractSet[str] | None = None,
 ) -> bool:
-    """While these are in force together. A cut's parameters hold its grudge, node → nodes whose packets it drops."""
-    down = _down(faults)
+    """While these are in force together. A cut's parameters hold its grudge, node → nodes whose packets it drops.
+
+    leaders: who could lead if nothing was in force; None: every broker.
+    """
+    down = stopped(faults)
     grudges = [_grudge(fault.params_json) for fault in faults if fault.cuts_links]
 
     def linked(one: str, other: str) -> bool:
@@ -35,10 +40,12 @@ def can_acknowledge(
         return 2 * reached > len(zookeepers) or not zookeepers
 
     able = [broker for broker in brokers if broker not in down and in_session(broker)]
-    return any(sum(linked(leader, other) for other in able) >= min_isr for leader in able)
+    leading = able if leaders is None else [broker for broker in able if broker in leaders]
+    return any(sum(linked(leader, other) for other in able) >= min_isr for leader in leading)
 
 
-def _down(faults: Iterable[Fault]) -> AbstractSet[str]:
+def stopped(faults: Iterable[Fault]) -> AbstractSet[str]:
+    """Nodes whose daemons are gone or stand still."""
     return frozenset(node for fault in faults if fault.stops_process for node in fault.targets)
 
 
@@ -89,7 +96,9 @@ def writes_impossible(info: RunInfo, faults: Sequence[Fault]) -> frozenset[int]:
 def reads_impossible(info: RunInfo, faults: Sequence[Fault]) -> frozenset[int]:
     """Ids of the faults that, with those around them, left no broker to answer anything."""
     brokers = {node.name for node in info.brokers}
-    return frozenset(one.fault_id for one in faults if one.stops_process and brokers <= _down(_throughout(one, faults)))
+    return frozenset(
+        one.fault_id for one in faults if one.stops_process and brokers <= stopped(_throughout(one, faults))
+    )
 
 
 def _grudge(params_json: str | None) -> Mapping[str, AbstractSet[str]]:

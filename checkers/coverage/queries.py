@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from checkers.coverage.damage_met import Meeting, can_have_elected, killed_for_it
 from checkers.coverage.fault_reach import touches
+from checkers.coverage.leaders import InSync
 from checkers.coverage.recovery import QuietWindow, Work
 from checkers.coverage.requirements import AroundFault
 from checkers.evidence.elections import elections
@@ -195,6 +196,22 @@ def elections_of(evidence: Evidence) -> list[Election]:
         .collect()
     )
     return [Election(r.p, r.leader_epoch, r.at_ns, r.reason, r.led, r.by) for r in rows]
+
+
+def isrs_of(evidence: Evidence) -> dict[str, list[InSync]]:
+    """Of each of the run's partitions every version of its ISR, by ZooKeeper's clock."""
+    names = {node.broker_id: node.name for node in evidence.info.brokers}
+    rows = (
+        evidence.znodes.states.where(F.col("p").isin(*evidence.info.partitions))
+        .select("p", "zxid", transaction_ns(evidence).alias("at_ns"), F.array_union("isr", "eligible").alias("members"))
+        .orderBy("zxid")
+        .collect()
+    )
+    found: dict[str, list[InSync]] = {}
+    for row in rows:
+        members = frozenset(names[broker] for broker in row.members if broker in names)
+        found.setdefault(row.p, []).append(InSync(row.at_ns, members))
+    return found
 
 
 def election_faults(

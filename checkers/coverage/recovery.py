@@ -92,13 +92,13 @@ def _without_faults(faults: Iterable[Fault]) -> Iterator[tuple[int, int, int | N
     """(fault that was gone last, from, until; None: for good). None follows a fault that never was seen gone."""
     after: tuple[int, int] | None = None
     for fault in sorted(faults, key=_began_ns):
-        began_ns, gone_ns = _began_ns(fault), _gone_ns(fault)
+        began_ns, over_ns = _began_ns(fault), gone_ns(fault)
         if after is not None and began_ns > after[0]:
             yield after[1], after[0], began_ns
-        if gone_ns is None:
+        if over_ns is None:
             return
-        if after is None or gone_ns > after[0]:
-            after = gone_ns, fault.fault_id
+        if after is None or over_ns > after[0]:
+            after = over_ns, fault.fault_id
     if after is not None:
         yield after[1], after[0], None
 
@@ -107,8 +107,10 @@ def _began_ns(fault: Fault) -> int:
     return fault.start_ns if fault.began_ns is None else fault.began_ns
 
 
-def _gone_ns(fault: Fault) -> int | None:
-    """None: never. A history that does not say when it began to be taken back gives all the time it took."""
+def gone_ns(fault: Fault) -> int | None:
+    """From when on it counts as gone; None: never. A history that does not say when it began to be taken back gives all
+    the time it took.
+    """
     if fault.stop_ns is None or fault.stop_began_ns is None:
         return fault.stop_ns
     return min(fault.stop_ns, fault.stop_began_ns + RESTART_NS)
@@ -119,8 +121,8 @@ def too_short(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> fro
     if end_ns is None:
         return frozenset()
     needed_ns = (info.session_timeout_ms + info.request_timeout_ms) * 1_000_000
-    gone = [(fault.fault_id, _gone_ns(fault)) for fault in faults]
-    return frozenset(fault_id for fault_id, gone_ns in gone if gone_ns is not None and end_ns - gone_ns < needed_ns)
+    gone = [(fault.fault_id, gone_ns(fault)) for fault in faults]
+    return frozenset(fault_id for fault_id, over_ns in gone if over_ns is not None and end_ns - over_ns < needed_ns)
 
 
 def unreached_in(

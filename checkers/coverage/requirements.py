@@ -8,9 +8,10 @@ of faults that caused an election, ISR shrinks for lag, expansions, and acknowle
 before, during and after every fault, and on every partition wherever it went on for long enough under no fault.
 `checks` of the run file may set the first four, and ask for logs that lost their heads, or faults that hit the last of
 an ISR; a scripted run, whose steps are the point, need not write during its faults; nor need anyone while a fault
-leaves too few brokers to acknowledge (checkers/coverage/fault_reach.py), if writes were tried, or read while it leaves
-none, or do either after one that ended too late in the load (checkers/coverage/recovery.py). Whatever is lower than the
-defaults stands in the verdict sentence.
+leaves too few brokers to acknowledge (checkers/coverage/fault_reach.py), or nobody who may lead
+(checkers/coverage/leaders.py), if writes were tried, or read while it leaves none, or do either after one that ended
+too late in the load (checkers/coverage/recovery.py). Whatever is lower than the defaults stands in the verdict
+sentence.
 """
 
 from __future__ import annotations

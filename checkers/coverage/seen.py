@@ -12,12 +12,14 @@ from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
 from checkers.coverage.drain import drain_gaps
 from checkers.coverage.fault_reach import reads_impossible, writes_impossible
+from checkers.coverage.leaders import leaderless
 from checkers.coverage.queries import (
     around_faults,
     election_faults,
     elections_of,
     heads_deleted,
     isr_changes,
+    isrs_of,
     load_gaps,
     output_partitions,
     replicas_by_partition,
@@ -42,6 +44,7 @@ class Queries:
         self._around = progress.watch(pool.submit(around_faults, history, scripted=info.scripted))
         self._load_gaps = progress.watch(pool.submit(load_gaps, history, info.partitions))
         self._isr_changes = progress.watch(pool.submit(isr_changes, evidence))
+        self._isrs = progress.watch(pool.submit(isrs_of, evidence))
         self._replicas = progress.watch(pool.submit(replicas_by_partition, evidence))
         self._outputs = progress.watch(pool.submit(output_partitions, history, info))
         asked = info.checks.get("heads_deleted")
@@ -66,6 +69,7 @@ class Queries:
         elections = self._elections.result()
         shrinks, expansions = self._isr_changes.result()
         unreached, reached = unreached_partitions(info.partitions, quiet_windows, work.result())
+        nobody = leaderless(info, faults, self._isrs.result())
         has_znodes, has_events = not prepared.missing_evidence.get("zookeeper"), bool(prepared.event_files)
         return Seen(
             acknowledged=sum(int(row["acknowledged"]) for row in durable),
@@ -82,8 +86,8 @@ class Queries:
             unreached=unreached,
             reached=reached,
             drain_gaps=drain_gaps(info, rows, self._replicas.result(), self._outputs.result()),
-            writes_impossible=writes_impossible(info, faults),
-            reads_impossible=reads_impossible(info, faults),
+            writes_impossible=writes_impossible(info, faults) | nobody.writes,
+            reads_impossible=reads_impossible(info, faults) | nobody.polls,
             unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
             faults_asked=info.fault_kinds,
         )
