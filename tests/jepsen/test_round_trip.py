@@ -51,6 +51,10 @@ CANNOT: dict[str, tuple[set[str], set[str]]] = {
     "real-time-order/bad-watermark": ({"real-time-order"}, set()),
     # When a commit was asked for.
     "precommitted-read/bad": ({"precommitted-read"}, set()),
+    # Which client sent it, and hence what it may have sent again by itself.
+    "duplicate/ok-by-client": (set(), {"duplicate"}),
+    "duplicate/unknown-by-client": (set(), {"duplicate"}),
+    "real-time-order/ok-by-client": (set(), {"duplicate", "real-time-order"}),
     # acks=1, who leads, and hence what may be lost.
     "lost-write/ok-uncommitted": (set(), {"inconsistent-offset", "lost-write"}),
     "lost-write/ok-other-watermark": (set(), {"inconsistent-offset", "lost-write"}),
