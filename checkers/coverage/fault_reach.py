@@ -82,15 +82,20 @@ def touches(fault: Fault, broker: str | None, zookeepers: AbstractSet[str], cont
     return broker in fault.targets or bool(zookeepers & set(fault.targets))
 
 
+def can_be_acknowledged(info: RunInfo, faults: Sequence[Fault], leaders: AbstractSet[str] | None = None) -> bool:
+    """`can_acknowledge` on the nodes of a run, with the minimum of its topic."""
+    return can_acknowledge(
+        faults,
+        brokers=[node.name for node in info.brokers],
+        zookeepers=[node.name for node in info.zookeepers],
+        min_isr=min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas),
+        leaders=leaders,
+    )
+
+
 def writes_impossible(info: RunInfo, faults: Sequence[Fault]) -> frozenset[int]:
     """Ids of the faults that, with those around them, left too few brokers to acknowledge anything."""
-    brokers, zookeepers = [node.name for node in info.brokers], [node.name for node in info.zookeepers]
-    least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
-    return frozenset(
-        one.fault_id
-        for one in faults
-        if not can_acknowledge(_throughout(one, faults), brokers=brokers, zookeepers=zookeepers, min_isr=least)
-    )
+    return frozenset(one.fault_id for one in faults if not can_be_acknowledged(info, _throughout(one, faults)))
 
 
 def reads_impossible(info: RunInfo, faults: Sequence[Fault]) -> frozenset[int]:

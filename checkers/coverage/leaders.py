@@ -16,8 +16,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
-from checkers.coverage.fault_reach import can_acknowledge, stopped
-from checkers.coverage.recovery import gone_ns
+from checkers.coverage.fault_reach import can_be_acknowledged, stopped
+from checkers.coverage.recovery import back_within_ns, gone_ns
 from checkers.history.faults import Fault
 from checkers.history.run_info import RunInfo
 
@@ -43,16 +43,14 @@ class Leaderless:
 
 def leaderless(info: RunInfo, faults: Sequence[Fault], isrs: ISRS) -> Leaderless:
     """isrs: of every partition of the run; where one is not known, everybody could lead it."""
-    least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
-    brokers, zookeepers = [node.name for node in info.brokers], [node.name for node in info.zookeepers]
-    tolerated_ns = (info.session_timeout_ms + info.request_timeout_ms) * 1_000_000
+    tolerated_ns = back_within_ns(info)
+    brokers = {node.name for node in info.brokers}
 
     def writes(at_ns: float, in_force: Sequence[Fault]) -> bool:
-        members = _members(info, isrs, at_ns)
-        return can_acknowledge(in_force, brokers=brokers, zookeepers=zookeepers, min_isr=least, leaders=members)
+        return can_be_acknowledged(info, in_force, _members(info, isrs, at_ns))
 
     def polls(at_ns: float, in_force: Sequence[Fault]) -> bool:
-        return bool((_members(info, isrs, at_ns) or set(brokers)) - stopped(in_force))
+        return bool((_members(info, isrs, at_ns) or brokers) - stopped(in_force))
 
     found: tuple[set[int], set[int]] = set(), set()
     for one in faults:

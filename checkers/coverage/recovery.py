@@ -69,10 +69,15 @@ class QuietWindow:
     required: bool = True
 
 
+def back_within_ns(info: RunInfo) -> int:
+    """How long a sound cluster may take to serve again once faults are gone."""
+    return (info.session_timeout_ms + info.request_timeout_ms) * 1_000_000
+
+
 def quiet_windows_of(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> list[QuietWindow]:
     """In order of their beginnings, each as short as can be. end_ns: see `load_end_ns`."""
     quiet = list(_without_faults(faults))
-    needed_ns = (info.session_timeout_ms + info.request_timeout_ms) * 1_000_000
+    needed_ns = back_within_ns(info)
     found: list[QuietWindow] = []
     for nth, (after, from_ns, _) in enumerate(quiet):
         left_ns = needed_ns
@@ -120,7 +125,7 @@ def too_short(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> fro
     """Ids of the faults after which the load did not go on for as long as a cluster may take to come back."""
     if end_ns is None:
         return frozenset()
-    needed_ns = (info.session_timeout_ms + info.request_timeout_ms) * 1_000_000
+    needed_ns = back_within_ns(info)
     gone = [(fault.fault_id, gone_ns(fault)) for fault in faults]
     return frozenset(fault_id for fault_id, over_ns in gone if over_ns is not None and end_ns - over_ns < needed_ns)
 
