@@ -19,7 +19,6 @@ _ASK_AGAIN = {
 # heard of it, for as long as it keeps what it heard (`metadata.max.age.ms`). Brokers hear of a leader one after the
 # other, so the first one asked may not know of it yet.
 _HEARD_TOO_EARLY = KafkaError._UNKNOWN_PARTITION
-_PAUSE_S = 0.02
 
 
 def watermarks(consumer: Consumer, topic: str, partition: int = 0, limit_s: float = 20) -> tuple[int, int]:
@@ -34,5 +33,4 @@ def watermarks(consumer: Consumer, topic: str, partition: int = 0, limit_s: floa
             if code not in {*_ASK_AGAIN, _HEARD_TOO_EARLY} or time.monotonic() > deadline:
                 raise
             if code == _HEARD_TOO_EARLY:
-                time.sleep(_PAUSE_S)
                 consumer.list_topics(topic, timeout=limit_s)

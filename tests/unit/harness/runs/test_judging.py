@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -15,7 +15,10 @@ pytestmark = pytest.mark.guarantee("H7")
 
 def _recording(folder: Path) -> Recording:
     """Of a run that has ended, on which nothing is to be seen."""
-    nothing: Any = lambda *_: None  # noqa: E731
+
+    def nothing(*_: object) -> None:
+        pass
+
     return cast(
         Recording,
         SimpleNamespace(
