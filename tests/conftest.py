@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.examples import for_all
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -26,6 +28,10 @@ def spark() -> Iterator[SparkSession]:
     # One of several processes of the suite judges some fifty runs and small histories; a file by itself a few.
     with shared_session(many="PYTEST_XDIST_WORKER" in os.environ) as session:
         yield session
+
+
+# Before a test with hypothesis is read: it keeps what it finds then.
+for_all()
 
 
 @pytest.hookimpl(wrapper=True)

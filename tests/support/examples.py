@@ -19,3 +19,11 @@ def examples(count: int = 100, **more: Any) -> settings:
     most = os.environ.get(VARIABLE)
     tried = count if most is None else min(count, int(most))
     return settings(derandomize=True, deadline=None, max_examples=tried, **more)
+
+
+def for_all() -> None:
+    """Make them the settings of the tests that name none: by default hypothesis tries other examples each time, and
+    calls one that takes over 200 ms a failure.
+    """
+    settings.register_profile("all", examples())
+    settings.load_profile("all")
