@@ -139,6 +139,7 @@ class LibrdkafkaConsumer:
         self._consumer = consumer
         self._listener = listener
         self._done: Callable[[str | None], None] | None = None
+        self._closing_as: str | None = None
         consumer.subscribe(
             [settings.topic],
             on_assign=self._on_assign,
@@ -168,7 +169,10 @@ class LibrdkafkaConsumer:
 
     @property
     def member(self) -> str:
-        return self._consumer.memberid() or ""
+        """While it closes, who it was then: the question goes to librdkafka's group thread, which may be done already
+        and never answers then. Python's other threads would stand still with this one.
+        """
+        return (self._consumer.memberid() or "") if self._closing_as is None else self._closing_as
 
     def _on_assign(self, consumer: Any, given: Sequence[Any]) -> None:
         self._listener.on_assigned([one.partition for one in given])
@@ -237,6 +241,7 @@ class LibrdkafkaConsumer:
             return
 
     def close(self) -> None:
+        self._closing_as = self.member
         self._consumer.close()
 
 

@@ -64,13 +64,20 @@ class Consumer:
         self.asynchronous = False
         self.callbacks: dict[str, Callable[[Any, Any], None]] = {}
         self.done: list[tuple[str, list[int]]] = []
+        self._closing = False
 
     def subscribe(self, topics: Sequence[str], **callbacks: Callable[[Any, Any], None]) -> None:
         assert topics == ["hw"]
         self.callbacks = callbacks
 
     def memberid(self) -> str:
+        assert not self._closing, "librdkafka may never answer"
         return self.id
+
+    def close(self) -> None:
+        """Calls back with what it gives up, as librdkafka does."""
+        self._closing = True
+        self.callbacks["on_revoke"](self, places(0))
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> Sequence[TopicPartition]:
         assert asynchronous == self.asynchronous
@@ -186,6 +193,14 @@ def test_revocation_is_recorded_behind_what_was_delivered_and_ends_the_consumers
     assert application.consumer_name(0) != before
     assert (application._gathered, application.uncommitted) == ([], {})
     assert consumer.done == [("unassign", [])]
+
+
+def test_closing_member_asks_librdkafka_nothing_and_says_who_it_was() -> None:
+    notes, consumer = Notes(), Consumer()
+    application = member(notes, consumer, "at-most-once")
+    application.consumer.close()
+    (revoked,) = notes.invocations
+    assert (revoked.f, revoked.fields["member"], consumer.done) == ("revoke", "m", [("unassign", [])])
 
 
 @pytest.mark.parametrize(("callback", "f"), [("on_revoke", "revoke"), ("on_lost", "lost")])
