@@ -18,8 +18,12 @@ CRASH = 255
 def main() -> int:
     """Run the command line of this process; returns its exit code."""
     try:
+        import faulthandler
         import signal
 
+        # Ctrl-\ says where each thread is before it ends the process, though none of them can run any more.
+        if sys.stderr is not None:
+            faulthandler.register(signal.SIGQUIT, chain=True)
         # `enter_sandbox` starts this program again with SIGINT held back until here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         from broker.tools import commands as tools

@@ -16,11 +16,13 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
 from harness.nightly.jobs import VERDICTS, Figures, Job, Result
 from harness.nightly.judges import Judges
+from harness.nightly.standstill import STILL_S, end_of
 from harness.runs.analysis import CRASH, INVALID
 from harness.runs.checkers_process import JUDGE
 from harness.runs.store import StoreError, read_json
@@ -44,9 +46,11 @@ class Subprocesses:
     judge the runs; None: each is judged by a process of its own.
     """
 
-    def __init__(self, nodes: str | None, judges: Judges | None = None) -> None:
+    def __init__(self, nodes: str | None, judges: Judges | None = None, still_s: float = STILL_S) -> None:
+        """still_s: a run whose output has not grown for so long is ended."""
         self._nodes = nodes
         self._judges = judges
+        self._still_s = still_s
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
@@ -58,8 +62,12 @@ class Subprocesses:
         log = logs / f"{job.name}-{job.digest}-{job.seed}.log"
         began_s = time.monotonic()
         with self._judge() as judge:
-            code, run_dir = self._run(job, out / "store", log, judge)
-        return outcome(code, round(time.monotonic() - began_s, 1), run_dir, log)
+            code, still, run_dir = self._run(job, out / "store", log, judge)
+        result = outcome(code, round(time.monotonic() - began_s, 1), run_dir, log)
+        if not still or result.exit_code == INVALID:
+            return result
+        sentence = f"stood still: nothing new in its output for {self._still_s:g} s; where its threads were: {log}"
+        return replace(result, exit_code=CRASH, sentence=sentence, trouble=LAB)
 
     def end(self) -> None:
         """SIGINT to each: they end as at Ctrl-C, and take back their faults."""
@@ -71,7 +79,8 @@ class Subprocesses:
     def _judge(self) -> AbstractContextManager[Path | None]:
         return nullcontext() if self._judges is None else self._judges.one()
 
-    def _run(self, job: Job, store: Path, log: Path, judge: Path | None) -> tuple[int, Path | None]:
+    def _run(self, job: Job, store: Path, log: Path, judge: Path | None) -> tuple[int, bool, Path | None]:
+        """Its exit code, whether it had to be ended because it stood still, and its folder."""
         command = [sys.executable, "-m", "harness.commands", "test", job.file]
         command += ["--seed", str(job.seed), "--store", str(store)]
         if self._nodes is not None:
@@ -81,18 +90,18 @@ class Subprocesses:
         with log.open("wb") as output:
             with self._lock:
                 if self._ended:
-                    return -signal.SIGINT, None
+                    return -signal.SIGINT, False, None
                 # A session of its own: Ctrl-C reaches it through `end` alone, once.
                 process = subprocess.Popen(
                     command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=environment
                 )
                 self._running.add(process)
             try:
-                code = process.wait()
+                code, still = end_of(process, log, still_s=self._still_s)
             finally:
                 with self._lock:
                     self._running.discard(process)
-        return code, run_folder(log, store / job.name, job.seed, before)
+        return code, still, run_folder(log, store / job.name, job.seed, before)
 
 
 def outcome(code: int, seconds: float, run_dir: Path | None, log: Path) -> Result:

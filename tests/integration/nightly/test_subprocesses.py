@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +12,7 @@ import pytest
 from harness.nightly.jobs import Job
 from harness.nightly.runner import Subprocesses
 from harness.nightly.schedule import Schedule
+from harness.nightly.standstill import end_of
 from harness.runs.store import create, write_json
 from harness.runs.trouble import INFRASTRUCTURE, LAB, SIGNAL
 from tests.support.wait import eventually
@@ -116,3 +120,40 @@ def test_runs_under_way_are_ended_as_by_an_interrupt(tmp_path: Path, monkeypatch
         runner.end()
         assert running.result(timeout=30).sentence == "ended"
     assert runner(Job("a.toml", "a", "d", 8, "valid"), tmp_path).trouble == SIGNAL
+
+
+def test_run_that_stands_still_is_ended_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a client's library waits for ever with Python's lock held: no thread of the run gets to its limits."""
+    frozen = tmp_path / "frozen"
+    frozen.mkdir()
+    # In the place of the command line's own module, which its first steps import.
+    (frozen / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'harness.commands.main':\n"
+        "            stand_still()\n"
+        "def stand_still():\n"
+        "    import ctypes\n"
+        "    print('begins', flush=True)\n"
+        "    ctypes.PyDLL(None).pause()\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{frozen}{os.pathsep}{Path(__file__).parents[3]}")
+    result = Subprocesses(None, still_s=1.0)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    assert (result.exit_code, result.trouble) == (255, LAB)
+    assert result.sentence.startswith("stood still: nothing new in its output for 1 s")
+    said = Path(result.sentence.split()[-1]).read_text()
+    assert said.startswith("begins")
+    assert "in stand_still" in said
+
+
+def test_run_that_hears_no_signal_is_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        deaf = ["sh", "-c", "trap '' QUIT; echo begins; while :; do sleep 0.05; done"]
+        process = subprocess.Popen(deaf, stdout=output, start_new_session=True)
+    eventually(lambda: log.stat().st_size > 0, "it begins")
+    now = iter(range(1_000_000))
+    code, still = end_of(process, log, still_s=3, grace_s=0.2, look_s=0.01, clock_s=lambda: next(now))
+    assert (code, still) == (-signal.SIGKILL, True)
