@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -14,6 +15,8 @@ from typing import Any, Protocol
 from tests.support.line_program import Ask, line_program
 
 WAIT_S = 60
+LOST_S = 30
+"""A request that kafka-python still waits for then was never sent."""
 PARTITIONS = 3
 COMMITTED, ABORTED = "committed", "aborted"
 
@@ -109,7 +112,7 @@ class Confluent:
 
 
 class KafkaPython:
-    """kafka-python."""
+    """kafka-python, which may lose a request to a coordinator whose connection goes away, and waits for it for ever."""
 
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
         import kafka
@@ -126,23 +129,25 @@ class KafkaPython:
             for place, value in enumerate(values):
                 self._producer.send(topic, value.encode(), partition=place % PARTITIONS)
             return self._end(commit)
-        except KafkaError as failure:
+        except (KafkaError, _RequestLost) as failure:
             return self._given_up(failure)
 
     def _end(self, commit: bool) -> str:
         if commit:
-            self._producer.commit_transaction()
+            _in_time(self._producer.commit_transaction)
             return COMMITTED
         self._producer.flush(WAIT_S)
-        self._producer.abort_transaction()
+        _in_time(self._producer.abort_transaction)
         return ABORTED
 
     def _given_up(self, failure: Exception) -> str:
         from kafka.errors import KafkaError
 
+        if isinstance(failure, _RequestLost):
+            return f"failed: {failure}"
         try:
-            self._producer.abort_transaction()
-        except KafkaError:
+            _in_time(self._producer.abort_transaction)
+        except (KafkaError, _RequestLost):
             return f"failed: {failure}"
         return ABORTED
 
@@ -176,6 +181,29 @@ class KafkaPython:
 
     def close(self) -> None:
         self._producer.close(timeout=5)
+
+
+class _RequestLost(Exception):
+    """The client waits for the answer to what it did not send."""
+
+
+def _in_time(call: Callable[[], None]) -> None:
+    """Raises _RequestLost, and what the call raises."""
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            call()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="kafka-python-call", daemon=True)
+    thread.start()
+    thread.join(LOST_S)
+    if thread.is_alive():
+        raise _RequestLost(f"no answer in {LOST_S} s")
+    if failed:
+        raise failed[0]
 
 
 class Aiokafka:
