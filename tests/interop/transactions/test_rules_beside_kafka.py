@@ -312,7 +312,9 @@ class Beside:
             asked = fetch.FetchRequest(max_wait_ms=0, min_bytes=0, isolation_level=isolation, partitions=[part])
             body = side.exchange(ApiKey.FETCH, 12, fetch.encode_request(12, asked))
             (found,) = fetch.decode_response(12, body).results
-            aborted = sorted((side.number_of(one.producer_id), one.first_offset) for one in found.aborted or ())
+            # Kafka tells of those up to the next entry of its offset index, be they behind all that it sends.
+            sent = [one for one in found.aborted or () if one.first_offset < found.last_stable_offset]
+            aborted = sorted((side.number_of(one.producer_id), one.first_offset) for one in sent)
             shown.append((found.error, found.high_watermark, found.last_stable_offset, aborted))
             shown += [self._offset(side, index, isolation, timestamp) for timestamp in (-1, -2, self.timestamp)]
         request = describe_producers.DescribeProducersRequest([describe_producers.TopicRequest(self.topic, [index])])
