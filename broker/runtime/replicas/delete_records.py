@@ -38,15 +38,16 @@ _CHECKPOINT_DELAY_MS = 1000.0
 
 
 class _Pending:
-    """One request. `waits`: what it still waits for."""
+    """One request. `waits`: what it still waits for. `complete`: all its partitions were looked at."""
 
-    __slots__ = ("done", "request", "timeout_ms", "topics", "waits")
+    __slots__ = ("complete", "done", "request", "timeout_ms", "topics", "waits")
 
     def __init__(self, request: Request, timeout_ms: int) -> None:
         self.request = request
         self.timeout_ms = float(max(0, timeout_ms))
         self.topics: list[DeleteRecordsTopicResult] = []
         self.waits: set[int] = set()
+        self.complete = False
         self.done = False
 
 
@@ -85,6 +86,7 @@ class DeleteRecordsHandler:
         for topic in body.topics:
             results = [self._raise(pending, topic.name, partition) for partition in topic.partitions]
             pending.topics.append(DeleteRecordsTopicResult(topic.name, results))
+        pending.complete = True
         if pending.waits:
             self._deadlines.add(pending, pending.timeout_ms)
         else:
@@ -104,6 +106,10 @@ class DeleteRecordsHandler:
         if replica.log.maybe_raise_log_start(required):
             logger.info("%s: records below %d are deleted on request", replica.name, required)
             self.on_raised(replica)
+            if replica.leader is not role:
+                # The reads that answered its followers' fetches found that the log has failed.
+                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                return result
         low = role.low_watermark(replica.log.log_start_offset)
         if low >= required:
             result.low_watermark = low
@@ -163,7 +169,7 @@ class DeleteRecordsHandler:
         wait.result.error_code = error
         wait.result.low_watermark = low_watermark
         pending.waits.discard(id(wait.result))
-        if not pending.waits:
+        if pending.complete and not pending.waits:
             self._deadlines.remove(pending, pending.timeout_ms)
             self._respond(pending)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.model.log_errors import LogDirFailed
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.list_offsets_timestamps import EARLIEST
@@ -177,3 +178,54 @@ def test_follower_never_begins_beyond_what_it_knows_to_be_committed(cluster: Mem
     processor = follower.fetchers.fetchers[1]._processor
     processor._learn_log_start(replica, 10_000)
     assert replica.log.log_start_offset == replica.high_watermark == 10
+
+
+def waits_with_more_to_read(cluster: MemoryCluster) -> FakeSlot:
+    """The fetch of follower 3 that waits for more bytes than there are, and is answered by reading from 7 on."""
+    slot = fetch_request(
+        cluster,
+        replica_id=3,
+        replica_epoch=cluster.nodes[3].broker_epoch,
+        min_bytes=1 << 20,
+        max_wait_ms=60_000,
+        partitions=[position(7)],
+    )
+    assert slot.response is None
+    return slot
+
+
+def break_reads(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object) -> None:
+        raise LogDirFailed("/data", 5, "Input/output error")
+
+    monkeypatch.setattr(cluster.nodes[1].log, "read", read)
+
+
+def test_delete_during_which_the_log_dir_fails_is_answered_at_once(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.nodes[3].paused = True
+    waits_with_more_to_read(cluster)
+    break_reads(cluster, monkeypatch)
+    slot = delete(cluster, 4)
+    assert answer(slot) == DeleteRecordsPartitionResult(0, -1, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def test_delete_of_several_during_which_the_log_dir_fails_is_answered_once_with_all(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.nodes[3].paused = True
+    delete(cluster, 4)
+    cluster.settle()
+    waits_with_more_to_read(cluster)
+    break_reads(cluster, monkeypatch)
+    # The first waits, nothing more of it being to do; the second finds that the log dir has failed.
+    body = DeleteRecordsRequest(
+        [DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 4), DeleteRecordsPartition(0, 6)])], 5000
+    )
+    slot = cluster.request(1, ApiKey.DELETE_RECORDS, 2, body.encode(2))
+    cluster.advance(6000)
+    assert slot.response is not None
+    (topic,) = DeleteRecordsResponse.decode(2, memoryview(slot.response)[5:]).topics
+    failed = DeleteRecordsPartitionResult(0, -1, ErrorCode.KAFKA_STORAGE_ERROR)
+    assert topic.partitions == [failed, failed]
