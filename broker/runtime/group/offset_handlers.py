@@ -228,6 +228,11 @@ class OffsetHandlers:
         found = self._coordinator.find(body.group_id) if body.group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(found, ErrorCode):
             verified(found)
+        elif body.producer_id < 0:
+            # No marker would ever end such a transaction.
+            verified(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        elif body.producer_epoch < 0:
+            verified(ErrorCode.INVALID_PRODUCER_EPOCH)
         elif self._verifier is None or not offsets:
             verified(ErrorCode.NONE)
         else:

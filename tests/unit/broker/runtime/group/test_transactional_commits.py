@@ -66,9 +66,9 @@ def world(verifier: Verifier) -> GroupWorld:
     return world
 
 
-def send(world: GroupWorld, offset: int, version: int = 3, epoch: int = 0) -> FakeSlot:
+def send(world: GroupWorld, offset: int, version: int = 3, epoch: int = 0, producer: int = PRODUCER) -> FakeSlot:
     topics = [TxnOffsetCommitRequestTopic(TOPIC, [TxnOffsetCommitRequestPartition(0, offset, -1, "")])]
-    return world.send(TxnOffsetCommitRequest("tx", "g", PRODUCER, epoch, topics=topics), version)
+    return world.send(TxnOffsetCommitRequest("tx", "g", producer, epoch, topics=topics), version)
 
 
 def error(slot: FakeSlot, version: int = 3) -> ErrorCode:
@@ -150,3 +150,23 @@ def test_offset_that_comes_behind_a_marker_of_the_same_turn_is_of_the_next_trans
     write_marker(world)
     world.settle()
     assert world.committed(stable=True) == (5, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(
+    ("producer", "epoch", "told"),
+    [
+        (-1, -1, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        (-1, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        (PRODUCER, -1, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_offset_of_no_producer_is_not_taken_where_transactions_are_not_verified(
+    producer: int, epoch: int, told: ErrorCode
+) -> None:
+    """No marker could end such a transaction: the offset would stay unstable, and the partition's readers stop."""
+    world = GroupWorld()
+    world.lead()
+    assert error(send(world, 5, epoch=epoch, producer=producer)) is told
+    assert world.records == []
+    assert world.committed(stable=True) == (-1, ErrorCode.NONE)
+    assert world.coordinator.find("g") is None
