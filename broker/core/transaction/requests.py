@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from broker.core.transaction.metadata import TransactionMetadata, Transit
+from broker.core.transaction.metadata import NO_EPOCH, TransactionMetadata, Transit
 from broker.core.transaction.states import PREPARED, TransactionState
 from broker.model.ids import TopicPartition
 from broker.wire.api import ApiKey
@@ -40,7 +40,8 @@ def add_partitions(
     """The first ones begin a transaction. NONE where it has them all."""
     if transaction is None or transaction.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if transaction.epoch != epoch:
+    if transaction.epoch != epoch or epoch == NO_EPOCH:
+        # Whose first epoch could not be stored has none yet.
         return ErrorCode.PRODUCER_FENCED
     if transaction.pending is not None or transaction.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS

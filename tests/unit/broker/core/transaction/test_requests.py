@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.transaction.metadata import TransactionMetadata, Transit
+from broker.core.transaction.metadata import NO_EPOCH, TransactionMetadata, Transit
 from broker.core.transaction.requests import add_partitions, end, error_for, verify_partitions
 from broker.core.transaction.states import AT_REST, PREPARED, TransactionState
 from broker.wire.api import ApiKey
@@ -118,3 +118,10 @@ def test_error_for_old_clients_is_one_that_they_know() -> None:
         assert error_for(api, 1, ErrorCode.NOT_COORDINATOR) is ErrorCode.NOT_COORDINATOR
     assert error_for(ApiKey.INIT_PRODUCER_ID, 3, fenced) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert error_for(ApiKey.INIT_PRODUCER_ID, 4, fenced) is fenced
+
+
+def test_add_is_refused_before_the_first_epoch_is_stored() -> None:
+    """Storing it has failed: no producer can have been given it."""
+    transaction = known(S.EMPTY, epoch=NO_EPOCH)
+    assert add_partitions(transaction, PRODUCER, NO_EPOCH, [P0], 60) is ErrorCode.PRODUCER_FENCED
+    assert add_partitions(transaction, PRODUCER, 0, [P0], 60) is ErrorCode.PRODUCER_FENCED
