@@ -15,7 +15,13 @@ from typing import Final
 from broker.config.transactions import TransactionSettings
 from broker.core.coordination import TRANSACTION_TOPIC, partition_of
 from broker.core.transaction import requests
-from broker.core.transaction.metadata import NO_EPOCH, NO_PRODUCER_ID, TransactionMetadata, Transit
+from broker.core.transaction.metadata import (
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    IllegalTransition,
+    TransactionMetadata,
+    Transit,
+)
 from broker.core.transaction.producer_ids import Claimed, Needs, init_producer, valid_timeout
 from broker.core.transaction.states import PREPARED
 from broker.core.transaction.upkeep import finish_if_decided
@@ -101,7 +107,11 @@ class TransactionCoordinator:
         def finish(transaction: TransactionMetadata) -> int:
             if home.live and transaction.state in PREPARED:
                 logger.info("%r: its markers are sent after loading", transaction)
-                self._finish(home, transaction)
+                try:
+                    self._finish(home, transaction)
+                except IllegalTransition:
+                    # The others are decided, too, and the partition has to count as loaded.
+                    logger.exception("%r has been loaded in a state that cannot be", transaction)
             return 1 + len(transaction.partitions)
 
         in_slices(self.loop, iter(decided), finish, lambda: None)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from broker.core.coordination import partition_of
-from broker.core.transaction.metadata import TransactionMetadata
+from broker.core.transaction.metadata import TransactionMetadata, Transit
 from broker.core.transaction.states import TransactionState
 from broker.model.ids import TopicPartition
 from broker.runtime.transaction.housekeeping import TransactionHousekeeping
+from broker.runtime.transaction.state import record_of
 from broker.wire.coordinator_records.scan import read_batch
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import read_header
@@ -103,6 +104,19 @@ def test_successor_carries_out_a_decision(here: Coordinating, commit: bool) -> N
     there.markers.write()
     there.appends.settle()
     assert there.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_successor_carries_out_decisions_where_one_cannot_be(here: Coordinating, first: bool) -> None:
+    """No coordinator decides for a producer without an epoch; a log may have it all the same."""
+    producer = here.opened(P0)
+    here.end(producer)
+    here.appends.settle()
+    bad = record_of("bad", Transit(7, 7, -1, -1, 1, S.PREPARE_ABORT, frozenset([P0]), 1, 1))
+    here.appends.stored.insert(0 if first else len(here.appends.stored), bad)
+    there = here.successor()
+    (job,) = there.markers.jobs
+    assert job[0].transactional_id == "tx"
 
 
 def test_partitions_are_remembered_as_seen_until_the_transaction_is_over(here: Coordinating) -> None:
