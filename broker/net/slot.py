@@ -99,6 +99,7 @@ class Slot:
 
     def close_connection(self, reason: str, response: Sequence[Chunk] = _NOTHING) -> None:
         """Send the responses to earlier requests, and to this one if it has any, then close. Later ones get none."""
+        assert self.chunks is None, "a response slot is fulfilled once"
         self.close_reason = reason
         self._owner.close_after(self)
         self.fulfil(response)

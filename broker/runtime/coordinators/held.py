@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from broker.model.ids import BrokerId
 from broker.runtime.ports import Loop
+from broker.runtime.requests.chain import handle_late
 from broker.runtime.requests.condition_waits import Waits
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
@@ -134,7 +135,7 @@ class HeldRequests:
                 self._waiting -= held
                 # Whose connection is gone has another by now, and may have sent there what must not be overtaken.
                 if own.open:
-                    handler(own)
+                    handle_late(handler, own)
 
             self._waits.until(lambda: self._wait_ms(keys) <= 0, wait_ms, go_on, go_on)
 

@@ -174,6 +174,28 @@ def test_a_request_whose_connection_is_gone_is_not_handled(coordinator: Coordina
     assert coordinator.handled == []
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_a_request_that_its_handler_fails_on_ends_its_connection_as_one_that_did_not_wait(
+    coordinator: Coordinator, late: bool
+) -> None:
+    """What the client has sent behind it would wait for a response that never comes."""
+
+    def fails(_: Request) -> None:
+        raise ZeroDivisionError
+
+    coordinator.handle = coordinator.held.before(fails)
+    coordinator.since = {0: coordinator.loop.now}
+    slot = FakeSlot()
+    coordinator.ask(heartbeat("a"), slot)
+    assert not slot.done
+    if late:
+        coordinator.loop.advance(LOAD_MAX_MS)
+    else:
+        coordinator.since = {}
+        coordinator.held.check()
+    assert slot.closed is not None
+
+
 def test_bytes_that_cannot_be_read_are_left_to_the_handler(coordinator: Coordinator) -> None:
     coordinator.since = {0: coordinator.loop.now}
     coordinator.ask(b"\xff")
