@@ -23,7 +23,6 @@ from broker.wire.coordinator_records.transaction_log import (
 )
 from broker.wire.coordinator_records.versioned import UnknownRecordVersion
 from broker.wire.primitives import MalformedFrame
-from broker.wire.record_batch import CorruptBatch
 from broker.wire.records import NewRecord
 
 logger = logging.getLogger(__name__)
@@ -45,7 +44,7 @@ class TransactionPartition:
         """While it is loaded: (offset, value) of the last record of an id, by its key, where that is still unread."""
 
     def take(self, found: Iterable[Found]) -> None:
-        """Newer records replace older ones of their id, most of them unread. Raises CorruptBatch."""
+        """Newer records replace older ones of their id, most of them unread."""
         last = self._last
         for offset, kind, _, key, value in found:
             if kind & CONTROL:
@@ -60,13 +59,12 @@ class TransactionPartition:
         try:
             of = TransactionLogKey.decode(key or b"")
             known = None if value is None else metadata_of(of.transactional_id, TransactionLogValue.decode(value))
-        except UnknownRecordVersion as unknown:
+        except (UnknownRecordVersion, MalformedFrame, ValueError) as unreadable:
+            # Its batch's CRC is right: some client wrote it so, and every replica has it so.
             logger.warning(
-                "__transaction_state-%d: a record at offset %d is passed over: %s", self.number, offset, unknown
+                "__transaction_state-%d: a record at offset %d is passed over: %s", self.number, offset, unreadable
             )
             return
-        except (MalformedFrame, ValueError) as malformed:
-            raise CorruptBatch(0, f"record at offset {offset}: {malformed}") from malformed
         self._last.pop(of.encode(), None)
         if known is None:
             self.transactions.pop(of.transactional_id, None)
@@ -74,7 +72,7 @@ class TransactionPartition:
             self.transactions[of.transactional_id] = known
 
     def bring_up(self) -> bool:
-        """Read some of the records that no later one has replaced. Raises CorruptBatch."""
+        """Read some of the records that no later one has replaced."""
         last = self._last
         for _ in range(min(UNITS_PER_TURN, len(last))):
             key, (offset, value) = last.popitem()

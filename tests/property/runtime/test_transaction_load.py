@@ -19,7 +19,6 @@ from broker.wire.coordinator_records.transaction_log import (
     TransactionPartitions,
 )
 from broker.wire.coordinator_records.versioned import UnknownRecordVersion
-from broker.wire.record_batch import CorruptBatch
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("transactions")
@@ -87,11 +86,23 @@ def test_what_is_known_is_what_each_record_says(seed: int) -> None:
     assert {id_: _facts(known) for id_, known in home.transactions.items()} == _plain(records)
 
 
-def test_a_value_that_cannot_be_read_is_damage() -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (TransactionLogKey("b").encode(), b"\0\0\1"),
+        (TransactionLogKey("b").encode(), b""),
+        (TransactionLogKey("b").encode(), TransactionLogValue(1, 0, 1000, 99, None, 5, 5).encode()),
+        (b"\0\0\0\5b", TransactionLogValue(1, 0, 1000, 0, None, 5, 5).encode()),
+        (b"", None),
+    ],
+)
+def test_a_record_that_cannot_be_read_keeps_no_other_from_being_known(key: bytes, value: bytes | None) -> None:
+    """No coordinator wrote it. Every replica has it: taken for damage it would take the partition off all of them."""
+    good = TransactionLogKey("a").encode(), TransactionLogValue(1, 0, 1000, 0, None, 5, 5).encode()
     home = TransactionPartition(0, lambda loaded: None)
-    home.take([(7, PLAIN, -1, TransactionLogKey("a").encode(), b"\0\0\1")])
-    with pytest.raises(CorruptBatch, match="offset 7"):
-        home.bring_up()
+    home.take([(6, PLAIN, -1, *good), (7, PLAIN, -1, key, value)])
+    _bring_up(home)
+    assert list(home.transactions) == ["a"]
 
 
 def test_many_ids_are_read_in_turns() -> None:
