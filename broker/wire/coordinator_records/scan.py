@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from broker.wire.raw_records import payload_of, raw_records, read_varint
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
     CONTROL_BIT,
@@ -20,7 +21,6 @@ from broker.wire.record_batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
 )
-from broker.wire.records import iter_records
 
 Found = tuple[int, int, int, bytes | None, bytes | None]
 """(offset, kind, producer id, key, value) of a record. kind: `PLAIN`, or the bits of a transaction's batch."""
@@ -118,6 +118,19 @@ def _records(
 
 
 def read_batch(header: BatchHeader, batch: memoryview) -> list[Found]:
-    """The records of any batch. Raises CorruptBatch, also where they cannot be inflated."""
+    """The records of any batch. Raises CorruptBatch, also where they cannot be inflated.
+
+    Their headers say nothing to a coordinator, and may be anything: nobody has looked at a producer's.
+    """
     kind, producer_id = header.attributes & _KIND, header.producer_id
-    return [(record.offset, kind, producer_id, record.key, record.value) for record in iter_records(header, batch)]
+    payload = payload_of(header, batch)
+    found: list[Found] = []
+    for raw in raw_records(header, payload):
+        value: bytes | None = None
+        if raw.has_value:
+            _, at = read_varint(payload, raw.rest)  # offset delta
+            length, at = read_varint(payload, at)
+            length, at = read_varint(payload, at + max(length, 0))
+            value = bytes(payload[at : at + length])
+        found.append((raw.offset, kind, producer_id, raw.key, value))
+    return found

@@ -11,10 +11,12 @@ from broker.core.replication.partition import PartitionState
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.runtime.coordinators.partitions import CoordinatorPartitions
+from broker.runtime.replicas.keyless_records import refuse_keyless
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
+from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
-from broker.wire.record_batch import CorruptBatch
+from broker.wire.record_batch import CorruptBatch, read_header, seal
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.coordinated import Values
 from tests.support.fake_loop import FakeLoop
@@ -138,6 +140,51 @@ def test_a_record_that_turns_out_unreadable_at_the_end_is_damage(monkeypatch: py
     (failure,) = many.offline
     assert "no such number" in failure
     assert many.partitions.find(0) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def odd_batch() -> memoryview:
+    """Whose second record has a header without a name that could be one."""
+    records = [NewRecord(b"k", b"good"), NewRecord(b"k", b"odd", (("name", b""),)), NewRecord(b"k", b"behind")]
+    batch = memoryview(bytearray(encode_batch(records, timestamps=1)))
+    at = bytes(batch).index(b"name")
+    batch[at : at + 4] = b"\xff\xfe\xfd\xfc"
+    header = seal(read_header(batch), batch)
+    assert refuse_keyless(header, batch, "t-0") is None, "a client may have it appended to a compacted topic"
+    return batch
+
+
+def one_with(batch: memoryview) -> ManyPartitions:
+    """A partition with this batch between two others."""
+    many = ManyPartitions([1])
+    (replica,) = many.replicas
+    usual = encode_batch([NewRecord(b"k", b"last")], timestamps=1)
+    for each in (batch, memoryview(bytearray(usual))):
+        replica.log.append_as_leader(each, 0)
+    replica.log.write()
+    role = replica.leader
+    assert role is not None
+    role.advance_leo(replica.log.log_end_offset)
+    role.maybe_advance_high_watermark(0.0)
+    while many.loop.run_soon():
+        pass
+    return many
+
+
+def test_headers_that_are_none_keep_no_record_from_being_read() -> None:
+    """They were written so, and every replica has them so: taken for damage they would stop the partition for good."""
+    many = one_with(odd_batch())
+    assert many.offline == []
+    state = many.partitions.find(0)
+    assert isinstance(state, Values)
+    assert state.values[1:] == ["good", "odd", "behind", "last"]
+
+
+def test_records_that_cannot_be_inflated_are_damage() -> None:
+    """Here a codec may be missing: a state without what others have written would be a wrong one."""
+    batch = memoryview(bytearray(encode_batch([NewRecord(b"k", b"v")], timestamps=1)))
+    header = read_header(batch)
+    seal(header._replace(attributes=int(Compression.GZIP)), batch)
+    assert len(one_with(batch).offline) == 1
 
 
 def test_an_error_in_one_partition_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
