@@ -299,8 +299,10 @@ class CoordinatorPartitions(Generic[S]):
             found.next_offset,
             took_ms,
         )
-        found.state.loaded()
-        self._no_more_loading(partition)
+        try:
+            found.state.loaded()
+        finally:
+            self._no_more_loading(partition)
 
     def _no_more_loading(self, partition: int) -> None:
         self._wanted.discard(partition)

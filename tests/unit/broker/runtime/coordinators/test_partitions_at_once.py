@@ -198,3 +198,20 @@ def test_an_error_in_one_partition_stops_no_other(monkeypatch: pytest.MonkeyPatc
         with suppress(RuntimeError):
             many.loop.run_soon()
     assert [isinstance(many.partitions.find(index), Values) for index in range(3)] == [False, True, True]
+
+
+def test_a_state_that_fails_once_it_is_there_is_loaded_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is served: who asks whether everything is loaded would be told otherwise for good."""
+    many = ManyPartitions([1])
+    told: list[bool] = []
+    many.partitions.add_listener(lambda: told.append(many.partitions.loading))
+
+    def fail() -> None:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr(many.states[0], "loaded", fail)
+    for _ in range(20):
+        with suppress(RuntimeError):
+            many.loop.run_soon()
+    assert isinstance(many.partitions.find(0), Values)
+    assert told == [False]
