@@ -20,7 +20,7 @@ from checkers.evidence import recorded
 from checkers.evidence.lives import checkpoints_of_lives, of_lives, segments_of_lives
 from checkers.evidence.segment_tasks import Segment, decoded, log_dirs, segments_below
 from checkers.evidence.segments import opened, read_segment
-from checkers.evidence.zk_txnlog import Change, read_log_folder
+from checkers.evidence.zk_txnlog import TxnLog, merged, read_log_folder
 from checkers.history import schema
 from checkers.history.run_info import RunInfo
 from checkers.spark.places import Place, Stored, is_file, is_folder, put, remove, sizes_below
@@ -169,27 +169,21 @@ def batches_table(spark: SparkSession, run_dir: Place, prepared: Prepared) -> Da
 
 def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet: Place) -> None:
     """One table of the changes of all servers; a transaction that several servers logged stands once."""
-    changes: dict[tuple[int, int], tuple[str, Change]] = {}
-    whole = False
-    problems: list[str] = []
+    logs: dict[str, TxnLog] = {}
+    absent: list[str] = []
     if not info.zookeepers:
-        problems.append("run.json names no ZooKeeper node, so there is no transaction log")
+        absent.append("run.json names no ZooKeeper node, so there is no transaction log")
     for node in info.zookeepers:
         folder = run_dir / "evidence" / node.name / "zookeeper" / "version-2"
         if not folder.is_dir():
-            problems.append(f"no transaction log of {node.name}")
+            absent.append(f"no transaction log of {node.name}")
             continue
         prepared.evidence_nodes.append(node.name)
-        log = read_log_folder(folder)
-        problems += [f"{node.name}: {problem}" for problem in log.problems]
-        # One server that has every transaction is enough; a second one adds nothing but what it alone saw.
-        whole = whole or not log.problems
-        for change in log.changes:
-            changes.setdefault((change.zxid, change.position), (node.name, change))
-    if not whole:
-        for problem in problems:
+        logs[node.name] = read_log_folder(folder)
+    ordered, problems = merged(logs)
+    if problems or not logs:
+        for problem in [*absent, *problems]:
             prepared.note_missing("zookeeper", problem)
-    ordered = [found for _, found in sorted(changes.items())]
     named = of_lives([change for _, change in ordered], info.remade)
     rows = [{"node": node, **change._asdict()} for (node, _), change in zip(ordered, named, strict=True)]
     _write(parquet / "znodes", rows, _ZNODE)

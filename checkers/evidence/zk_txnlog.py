@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -42,11 +42,18 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class TxnLog:
-    """What one server's log files hold. zxids: of every transaction, also of those that changed no znode."""
+    """What one server's log files hold. zxids: of every transaction, also of those that changed no znode. unread: why
+    some of its files cannot be read to their end.
+    """
 
     changes: list[Change] = field(default_factory=list)
     zxids: list[int] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why it does not have every transaction."""
+        return [*self.unread, *gaps(self.zxids)]
 
 
 class _Reader:
@@ -91,15 +98,41 @@ def read_log_folder(folder: Path) -> TxnLog:
     ephemerals: dict[int, dict[str, None]] = {}
     files = sorted(folder.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
     if not files:
-        log.problems.append(f"{folder.name}: no transaction log")
+        log.unread.append(f"{folder.name}: no transaction log")
     for path in files:
         try:
             for body in _entries(path):
                 _apply(body, log, ephemerals)
         except (ValueError, struct.error, IndexError) as error:
-            log.problems.append(f"{path.name}: {error}")
-    log.problems += gaps(log.zxids)
+            log.unread.append(f"{path.name}: {error}")
     return log
+
+
+def merged(logs: Mapping[str, TxnLog]) -> tuple[list[tuple[str, Change]], list[str]]:
+    """(every change, in order, with the server whose log has it; why transactions may be missing) of all servers' logs.
+
+    A server that was away may be sent a snapshot, and lacks what that held; one that is away in the end lacks what came
+    since. So one log without a gap is enough only where no other goes on beyond it; else all of them together must have
+    no gap, and be read to their ends. Who was sent a snapshot does not know which ephemerals a session had: of each
+    transaction the log with the most changes counts.
+    """
+    told: dict[int, tuple[str, list[Change]]] = {}
+    for name, log in logs.items():
+        of_one: dict[int, list[Change]] = {}
+        for change in log.changes:
+            of_one.setdefault(change.zxid, []).append(change)
+        for zxid, changes in of_one.items():
+            if zxid not in told or len(told[zxid][1]) < len(changes):
+                told[zxid] = name, changes
+    found = [(name, change) for _, (name, changes) in sorted(told.items()) for change in changes]
+    zxids = [zxid for log in logs.values() for zxid in log.zxids]
+    last = max(zxids, default=0)
+    if any(not log.problems and max(log.zxids, default=0) == last for log in logs.values()):
+        return found, []
+    unread = [f"{name}: {problem}" for name, log in logs.items() for problem in log.unread]
+    if not logs or unread:
+        return found, [f"{name}: {problem}" for name, log in logs.items() for problem in log.problems]
+    return found, gaps(zxids)
 
 
 def gaps(zxids: list[int]) -> list[str]:

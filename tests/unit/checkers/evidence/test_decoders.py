@@ -12,7 +12,7 @@ from broker.wire.records import NewRecord, encode_batch
 from checkers.evidence.checkpoints import read_checkpoints
 from checkers.evidence.prepare import decoded_here
 from checkers.evidence.segment_tasks import segments_below
-from checkers.evidence.zk_txnlog import gaps, read_log_folder
+from checkers.evidence.zk_txnlog import Change, TxnLog, gaps, merged, read_log_folder
 from checkers.spark.places import sizes_below
 from tests.support.evidence_files import (
     batch,
@@ -164,6 +164,41 @@ def test_txn_log_with_a_broken_entry_says_so(tmp_path: Path) -> None:
 
 def test_txn_log_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     assert read_log_folder(tmp_path).problems == [f"{tmp_path.name}: no transaction log"]
+
+
+def _log(*zxids: int, unread: tuple[str, ...] = ()) -> TxnLog:
+    """A server's log of so many creations."""
+    changes = [Change(zxid, 0, 0, 7, "create", f"/{zxid}", 0, "") for zxid in zxids]
+    return TxnLog(changes, list(zxids), list(unread))
+
+
+@pytest.mark.parametrize(
+    ("logs", "problems"),
+    [
+        # The second was sent a snapshot of what it lacks.
+        ({"zk1": _log(*range(1, 9)), "zk2": _log(1, 2, 7, 8)}, []),
+        # The first was away in the end, and saw nothing of what the second was sent as a snapshot.
+        ({"zk1": _log(1, 2, 3), "zk2": _log(1, 7, 8)}, ["transactions are missing before zxid 0x7"]),
+        ({"zk1": _log(1, 2, 3), "zk2": _log(1, 4, 5)}, []),
+        ({"zk1": _log(1, 2, 3), "zk2": _log(1, 2, 3, 4, unread=("log.1: torn",))}, ["zk2: log.1: torn"]),
+        ({"zk1": _log(1, 2, 3, 4), "zk2": _log(1, 2, 3, unread=("log.1: torn",))}, []),
+        ({"zk1": _log(1, 3)}, ["transactions are missing before zxid 0x3"]),
+    ],
+)
+def test_txn_logs_of_several_servers_have_every_transaction_together(
+    logs: dict[str, TxnLog], problems: list[str]
+) -> None:
+    changes, found = merged(logs)
+    assert found == problems
+    assert [change.zxid for _, change in changes] == sorted({zxid for log in logs.values() for zxid in log.zxids})
+
+
+def test_txn_log_of_who_knows_all_ephemerals_of_a_session_says_which_ended() -> None:
+    """The first was sent a snapshot, and saw one of two being made."""
+    one = Change(9, 0, 0, 7, "delete", "/b", None, None)
+    both = [Change(9, nth, 0, 7, "delete", path, None, None) for nth, path in enumerate(("/a", "/b"))]
+    changes, _ = merged({"zk1": TxnLog([one], [9]), "zk2": TxnLog(both, [9])})
+    assert changes == [("zk2", change) for change in both]
 
 
 @pytest.mark.parametrize(
