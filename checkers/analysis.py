@@ -35,7 +35,8 @@ from checkers.evidence.znodes import znode_tables
 from checkers.found import found
 from checkers.history import schema
 from checkers.history.faults import Fault, faults_of
-from checkers.history.load import History, HistoryHealth, convert, load_history
+from checkers.history.health import HistoryHealth
+from checkers.history.load import History, convert, load_history
 from checkers.history.remade import lasting_lives
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.progress import Progress

@@ -14,7 +14,7 @@ from checkers.coverage.compacted import unfit
 from checkers.coverage.imported import beyond
 from checkers.coverage.incidents import uncopied_evidence
 from checkers.evidence.prepare import Prepared
-from checkers.history.load import HistoryHealth
+from checkers.history.health import HistoryHealth
 from checkers.history.run_info import RunInfo
 from checkers.verdicts.spec import Spec
 from checkers.verdicts.verdict import Row

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from checkers.history import schema
 from checkers.history.applications import coordination_table, processed_table
 from checkers.history.faults import SKEWS_CLOCK
+from checkers.history.health import HistoryHealth, health_of
 from checkers.history.lines import Form, write_lines
 from checkers.history.remade import in_lives
 from checkers.history.tables import (
@@ -56,21 +57,6 @@ class History:
     marks: DataFrame
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryHealth:
-    """Whether the file is whole. `problems` are reasons for unknown; a torn last line is legal and counted.
-
-    deletions: how many of its operations delete records. remakes: whether some are of topics that are made anew.
-    """
-
-    lines: int
-    operations: int
-    torn: int
-    problems: tuple[str, ...]
-    deletions: int = 0
-    remakes: bool = False
-
-
 def load_history(
     spark: SparkSession, path: Place, parquet: Place, odd: int | None = None
 ) -> tuple[History, HistoryHealth]:
@@ -83,7 +69,7 @@ def load_history(
     raw = _lines(spark, path, parquet, odd).persist(StorageLevel.MEMORY_AND_DISK)
     operations = joined_operations(raw.where(F.col(schema.CORRUPT).isNull())).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        health = _health(raw, operations, ends_torn(path))
+        health = health_of(raw, operations, ends_torn(path))
         frames = _tables(raw.where(F.col(schema.CORRUPT).isNull()), operations)
         if health.remakes:
             known, sends = in_lives(operations)
@@ -171,50 +157,3 @@ def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
     except (ValueError, TypeError, AttributeError, RecursionError):
         # A line that cannot be read excuses nothing; `load_history` counts it as unreadable.
         return 0.0, 0.0
-
-
-def _is_known() -> Column:
-    """Of a line: of a type and a kind that some table takes, and it says what was done, and when: no rule is true of
-    what has no time.
-    """
-    known = F.col("type").isin("invoke", "ok", "fail", "info") & F.col("kind").isin("client", "nemesis", "harness")
-    return known & F.col("f").isNotNull() & F.col("time_ns").isNotNull()
-
-
-def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
-    """Counts and sums only, no shuffle: indices 0 … n−1 each once have the right count, maximum, sum and sum of
-    squares.
-    """
-    readable = F.col(schema.CORRUPT).isNull()
-    client = readable & (F.col("kind") == "client")
-    index = F.col("index").cast("decimal(38,0)")
-    row = raw.agg(
-        F.count(F.lit(1)).alias("lines"),
-        F.count_if(~readable).alias("unreadable"),
-        F.max("index").alias("last"),
-        F.sum(index).alias("index_sum"),
-        F.sum(index * index).alias("square_sum"),
-        F.count_if(client & (F.col("type") == "invoke")).alias("operations"),
-        F.count_if(client & (F.col("type") != "invoke")).alias("completions"),
-        F.count_if(readable & ~F.coalesce(_is_known(), F.lit(False))).alias("strange"),
-        F.count_if(client & (F.col("type") == "invoke") & (F.col("f") == "delete_records")).alias("deletions"),
-        F.count_if(client & F.col("topic_id").isNotNull()).alias("remakes"),
-    ).first()
-    joined = operations.agg(F.count(F.lit(1)).alias("rows"), F.count("completion").alias("completed")).first()
-    assert row is not None
-    assert joined is not None
-    torn_lines = 1 if torn and row.unreadable else 0
-    problems: list[str] = []
-    if row.operations == 0:
-        problems.append("the history holds no operation")
-    if row.unreadable > torn_lines:
-        problems.append(f"{row.unreadable - torn_lines} lines of the history cannot be read")
-    n = row.lines - row.unreadable
-    whole = (n - 1, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)
-    if n and (row.last, int(row.index_sum or 0), int(row.square_sum or 0)) != whole:
-        problems.append(f"the history's indices have gaps or repeats: {n} readable lines, last index {row.last}")
-    if joined.rows != row.operations or joined.completed != row.completions:
-        problems.append("operations of the history are completed twice, or completions name no invocation")
-    if row.strange:
-        problems.append(f"{row.strange} lines of the history are of no type or kind that there is, or lack f or time")
-    return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems), row.deletions, row.remakes > 0)

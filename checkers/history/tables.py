@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history import schema
+from checkers.history.health import who
 
 ASKED = (
     *("transactional_id", "txn", "producer_id", "producer_epoch", "sequence", "resends", "sources", "commit"),
@@ -66,6 +67,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
     completions = client.where(F.col("type") != "invoke").select(
         F.col("invoke").alias("op"),
         F.col("index").alias("completion"),
+        who().alias("completion_of"),
         F.col("type").alias("completed_as"),
         F.col("time_ns").alias("complete_ns"),
         "error",

@@ -11,7 +11,7 @@ from checkers.coverage import incidents
 from checkers.coverage.missing_evidence import missing_evidence_of, not_applicable, run_reasons
 from checkers.coverage.requirements import AroundFault, Seen, judge_coverage
 from checkers.evidence.prepare import Prepared
-from checkers.history.load import HistoryHealth
+from checkers.history.health import HistoryHealth
 from checkers.history.run_info import NodeInfo
 from checkers.results.results import sentence
 from checkers.verdicts.catalogue import BY_NAME
