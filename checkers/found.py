@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame
 from checkers.admin.families import administration
 from checkers.allowances.allowances import excuse_rows, excuse_unclean
 from checkers.applications.families import applications
-from checkers.applications.promises import AT_MOST
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box, of_imported
 from checkers.black_box.followers import of_followers
 from checkers.compaction.families import compaction
 from checkers.coverage.compacted import unfit
-from checkers.coverage.missing_evidence import wanted
+from checkers.coverage.missing_evidence import clients_resend, wanted
 from checkers.coverage.queries import leader_changes
 from checkers.evidence.absences import absences, with_gone
 from checkers.evidence.interrupted import joined
@@ -60,6 +59,7 @@ def found(
         absent_ns = absences(evidence.znodes.registrations, evidence.events, evidence.info)
         spans = with_gone(spans, absent_ns, evidence.info.session_timeout_ms)
     settled = None if tables is None else _settled(history, evidence, tables)
+    resends = clients_resend(evidence.info)
     facts = build_facts(
         history if settled is None else settled.rest,
         leader_changes(history, evidence),
@@ -71,7 +71,8 @@ def found(
         start_written_ns=evidence.info.start_written_ns,
         settled=None if settled is None else settled.acked,
         ended=ended_lives(history.coordination) if evidence.info.remade else None,
-        resends=wanted(BY_NAME[AT_MOST], evidence.info),
+        resends=resends,
+        batches=evidence.batches.where(evidence.sound()) if resends else None,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
     if evidence.info.imported:

@@ -176,9 +176,10 @@ NOT_ISOLATED = Allowance(
 """By KIP-98, whatever fired. What transactions read of one another in a circle is not among it."""
 
 BY_CLIENT = Allowance(
-    "a producer that is not idempotent, with acks=all",
-    "another leader got the record, which librdkafka sends again by itself where the first was deposed",
-    {"duplicate": frozenset({"by-client"}), "at-most-once": frozenset({"by-client"})},
+    "a real client's producer",
+    "it sent a record again by itself: librdkafka without idempotence where a leader was deposed, an idempotent one "
+    "under another epoch of the producer",
+    {name: frozenset({"by-client"}) for name in ("duplicate", "at-most-once", "exactly-once")},
 )
 
 GONE = "gone"

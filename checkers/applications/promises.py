@@ -18,8 +18,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.black_box.duplicates import BY_CLIENT, copied
 from checkers.black_box.facts import Facts, expired
-from checkers.black_box.values import BY_CLIENT
 from checkers.evidence.unclean_elections import of_topic, taken_back
 from checkers.history.schema import OFFSETS_TOPIC
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -35,18 +35,6 @@ def _commits_taken_back(facts: Facts, by_ns: Column) -> Column:
     """Whether an unclean election of any partition of the offsets topic had."""
     since = [one.from_ns for one in of_topic(facts.unclean, OFFSETS_TOPIC)]
     return by_ns >= F.lit(min(since)) if since else F.lit(False)
-
-
-def _copied(facts: Facts) -> DataFrame:
-    """(p, value, copies): at how many offsets a value was read, where at several. That is the log's doing, or the
-    producer's, which `duplicate` judges; its group may process each of them.
-    """
-    several = facts.by_value.where(F.col("min_read_offset") < F.col("max_read_offset")).select("p", "value")
-    return (
-        facts.history.polls.join(F.broadcast(several), on=["p", "value"], how="left_semi")
-        .groupBy("p", "value")
-        .agg(F.count_distinct("offset").alias("copies"))
-    )
 
 
 def _missing(facts: Facts, processed: DataFrame, ends: DataFrame) -> DataFrame:
@@ -91,7 +79,7 @@ def promise_checks(facts: Facts) -> Family:
     again = F.col("last.invoke_ns")
     twice = (
         processed.where(F.col("times") > 1)
-        .join(_copied(facts), on=["p", "value"], how="left")
+        .join(copied(facts), on=["p", "value"], how="left")
         .withColumn("copied", F.col("times") <= F.coalesce("copies", F.lit(1)))
         .withColumn("excused", taken_back(facts.unclean, again) | _commits_taken_back(facts, again) | F.col("copied"))
     )

@@ -41,7 +41,8 @@ class Facts:
     lookups: whether clients looked offsets up by time, which is to be judged. start_written_ns: a log start that was
     raised on request is written down by then. ended(life): topics whose deletion was asked for
     (`history.remade.ended_lives`); None: the run's clients delete none. resends: whether a client may send a record
-    again by itself that no sequence keeps from being appended twice.
+    again by itself that no sequence keeps from being appended twice. batches: of the nodes' files that were copied
+    whole; None: not known.
     """
 
     history: History
@@ -55,6 +56,7 @@ class Facts:
     settled: DataFrame | None = None
     ended: DataFrame | None = None
     resends: bool = False
+    batches: DataFrame | None = None
 
     @property
     def acked(self) -> DataFrame:
@@ -75,13 +77,25 @@ def build_facts(
     settled: DataFrame | None = None,
     ended: DataFrame | None = None,
     resends: bool = False,
+    batches: DataFrame | None = None,
 ) -> Facts:
     """leader_changes: of each partition that saw one (`history.schema.LEADER_CHANGE`). events: brokers' event logs."""
     acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = kept(value_facts(history, leader_changes, acks))
     by_offset = kept(offset_facts(by_value, history))
     return Facts(
-        history, by_value, by_offset, expiry, unclean, interruptions, lookups, start_written_ns, settled, ended, resends
+        history,
+        by_value,
+        by_offset,
+        expiry,
+        unclean,
+        interruptions,
+        lookups,
+        start_written_ns,
+        settled,
+        ended,
+        resends,
+        batches,
     )
 
 
@@ -190,16 +204,8 @@ def one_send() -> Column:
     return F.when(F.count("send") > 0, whole)
 
 
-def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | None = None) -> DataFrame:
-    """One row per (p, value): how it was sent, how often, where and when it was read.
-
-    send: of all requests with its batch, see `one_send`. acked: an ok response had its offset (`ack_offset`).
-    known_offset: the acknowledged offset, else the lowest read.
-    effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
-    epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says. fate: what
-    became of its transaction, null for what was sent in none. n_committed_reads: how often read_committed showed it.
-    shown_committed: whether an answer of the leader that acknowledged it had a watermark above it.
-    """
+def _sent_and_read(history: History) -> DataFrame:
+    """One row per value of a request that sent it, with `send`, and one per record that a poll returned, without."""
     fates = transactions_table(history).select("txn", "fate")
     sent = history.sends.join(fates, on="txn", how="left").select(
         "p",
@@ -231,8 +237,21 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         "intact",
         stamped().alias("stamped"),
     )
+    return sent.unionByName(read)
+
+
+def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | None = None) -> DataFrame:
+    """One row per (p, value): how it was sent, how often, where and when it was read.
+
+    send: of all requests with its batch, see `one_send`. acked: an ok response had its offset (`ack_offset`).
+    known_offset: the acknowledged offset, else the lowest read.
+    effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
+    epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says. fate: what
+    became of its transaction, null for what was sent in none. n_committed_reads: how often read_committed showed it.
+    shown_committed: whether an answer of the leader that acknowledged it had a watermark above it.
+    """
     grouped = (
-        sent.unionByName(read)
+        _sent_and_read(history)
         .transform(one_piece)
         .groupBy("p", "value")
         .agg(
@@ -297,17 +316,6 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
 def stamped() -> Column:
     """The leader epoch in a record's batch; the real client does not report it."""
     return known_epoch(F.col("epoch"))
-
-
-def sent_by_itself() -> Column:
-    """Of a row of `by_value`: whether librdkafka may have sent it again by itself: for an acks=all, and with no
-    producer's sequence.
-
-    A leader that is deposed while it waits for its followers answers with an error that librdkafka takes for one of
-    before the append: it sends the record to the next leader, also without retries.
-    """
-    by_librdkafka = F.col("send.reader") == "confluent"
-    return F.coalesce(by_librdkafka & ~F.col("send.in_order") & (F.col("send.acks") == -1), F.lit(False))
 
 
 def seen_in() -> Column:

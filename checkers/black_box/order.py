@@ -13,8 +13,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.black_box.duplicates import numbered_anew, sent_by_itself
 from checkers.black_box.ends_told import told_end
-from checkers.black_box.facts import Facts, may_come_back, seen_in, sent_by_itself
+from checkers.black_box.facts import Facts, may_come_back, seen_in
 from checkers.evidence.unclean_elections import epoch_interval, span, with_highest
 from checkers.history.responses import answered_in
 from checkers.spark.tables import one_piece
@@ -119,7 +120,8 @@ def _place(facts: Facts) -> Column:
     """
     if not facts.resends:
         return F.col("known_offset")
-    return F.when(sent_by_itself(), F.least("known_offset", "min_read_offset")).otherwise(F.col("known_offset"))
+    lower = F.least("known_offset", "min_read_offset")
+    return F.when(sent_by_itself() | numbered_anew(), lower).otherwise(F.col("known_offset"))
 
 
 def _earlier(name: str) -> Column:

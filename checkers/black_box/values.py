@@ -11,16 +11,12 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, sent_by_itself, stamped
+from checkers.black_box.duplicates import DUPLICATE, duplicates
+from checkers.black_box.facts import Facts
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 FABRICATED = "fabricated-value"
 ABORTED = "aborted-read"
-DUPLICATE = "duplicate"
-RESENT = "resent"
-"""Rule of `duplicate` that an unclean election can account for."""
-BY_CLIENT = "by-client"
-"""Rule of `duplicate` of what a client sent again by itself, as it may; findings of it are allowed, or not decided."""
 
 
 def value_checks(facts: Facts) -> Family:
@@ -35,7 +31,7 @@ def value_checks(facts: Facts) -> Family:
             [
                 apply_rules(_with_other_life(facts), [_fabricated()]),
                 apply_rules(rows, [_aborted()]),
-                _duplicates(facts),
+                duplicates(facts),
                 _unreadable(facts),
             ]
         ),
@@ -130,77 +126,4 @@ def _aborted() -> Rule:
         ops=[F.col("send.op"), F.col("first_read.read_op")],
         from_ns=F.col("send.invoke_ns"),
         to_ns=F.col("first_read_ns"),
-    )
-
-
-def _duplicates(facts: Facts) -> DataFrame:
-    """Values at two offsets. `resent`: of a batch that was sent again, whose first place nobody read once another read
-    it elsewhere: what was lost by an unclean election may have been appended once more.
-    """
-    low = F.least("min_read_offset", "ack_offset")
-    high = F.greatest("max_read_offset", "ack_offset")
-    rows = facts.by_value.where(F.col("value").isNotNull() & (low != high))
-    again_ns, name, kind = F.col("first_read_ns"), F.lit(""), F.lit("invalid")
-    if facts.unclean:
-        rows = rows.join(_places(facts, rows), on=["p", "value"], how="left")
-        parted = F.coalesce((F.col("places") == 1) | ((F.col("places") == 2) & F.col("in_turn")), F.lit(False))
-        again_ns = F.coalesce("again_ns", "first_read_ns")
-        name = F.when((F.col("n_sends") > 1) & parted, F.lit(RESENT)).otherwise(F.lit(""))
-    if facts.resends:
-        rows = rows.join(_leaderships(facts, rows), on=["p", "value"], how="left")
-        all_read = F.coalesce((low == F.col("min_read_offset")) & (high == F.col("max_read_offset")), F.lit(False))
-        known = all_read & (F.col("known") == F.col("copies"))
-        apart = known & (F.col("leaderships") == F.col("copies"))
-        by_client = sent_by_itself() & (apart | ~known)
-        name = F.when(by_client, F.lit(BY_CLIENT)).otherwise(name)
-        kind = F.when(by_client & apart, F.lit("allowed")).when(by_client, F.lit("unknown")).otherwise(kind)
-    return apply_rules(
-        rows,
-        [
-            Rule(
-                DUPLICATE,
-                F.lit(True),
-                text("value {v} stands at {p} offsets {a} and {b}", v=F.col("value"), p=F.col("p"), a=low, b=high),
-                kind=kind,
-                name=name,
-                offset=high,
-                value=F.col("value"),
-                ops=[F.col("send.op"), F.col("first_read.read_op"), F.col("highest_read.read_op")],
-                from_ns=F.coalesce("send.invoke_ns", "first_read_ns"),
-                to_ns=F.greatest(again_ns, F.col("send.complete_ns")),
-                lost_epoch=F.col("epoch"),
-            )
-        ],
-    )
-
-
-def _leaderships(facts: Facts, rows: DataFrame) -> DataFrame:
-    """(p, value, copies, known, leaderships): at how many offsets it was read; of how many of them it is known in which
-    leader epoch that was written; and in how many epochs.
-    """
-    copies = (
-        facts.history.polls.join(F.broadcast(rows.select("p", "value")), on=["p", "value"], how="left_semi")
-        .groupBy("p", "value", "offset")
-        .agg(F.max(stamped()).alias("written"))
-    )
-    return copies.groupBy("p", "value").agg(
-        F.count(F.lit(1)).alias("copies"),
-        F.count("written").alias("known"),
-        F.count_distinct("written").alias("leaderships"),
-    )
-
-
-def _places(facts: Facts, rows: DataFrame) -> DataFrame:
-    """(p, value, places, in_turn, again_ns): at how many offsets the value was read; whether the reads at one were over
-    before those at the other began; when those began.
-    """
-    reads = (
-        facts.history.polls.join(F.broadcast(rows.select("p", "value")), on=["p", "value"], how="left_semi")
-        .groupBy("p", "value", "offset")
-        .agg(F.min("invoke_ns").alias("begun_ns"), F.max("complete_ns").alias("over_ns"))
-    )
-    return reads.groupBy("p", "value").agg(
-        F.count(F.lit(1)).alias("places"),
-        (F.min("over_ns") < F.max("begun_ns")).alias("in_turn"),
-        F.max("begun_ns").alias("again_ns"),
     )

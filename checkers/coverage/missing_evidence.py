@@ -16,6 +16,7 @@ from checkers.coverage.incidents import uncopied_evidence
 from checkers.evidence.prepare import Prepared
 from checkers.history.health import HistoryHealth
 from checkers.history.run_info import RunInfo
+from checkers.verdicts.catalogue import BY_NAME
 from checkers.verdicts.spec import Spec
 from checkers.verdicts.verdict import Row
 
@@ -46,6 +47,11 @@ def missing_evidence_of(
 def wanted(spec: Spec, info: RunInfo) -> bool:
     """What some workloads alone have is judged only where a workload names it."""
     return info.wants(spec.name) and not (spec.own and info.checkers is None)
+
+
+def clients_resend(info: RunInfo) -> bool:
+    """Whether real clients send what the run judges: they may send it again by themselves."""
+    return any(wanted(BY_NAME[name], info) for name in ("at-most-once", "at-least-once", "exactly-once"))
 
 
 def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None:

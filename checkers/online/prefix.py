@@ -16,7 +16,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from checkers.applications.promises import AT_MOST
 from checkers.black_box.batches import batch_checks
 from checkers.black_box.ends import end_checks
 from checkers.black_box.facts import Facts, build_facts
@@ -29,7 +28,7 @@ from checkers.black_box.producers import producer_checks
 from checkers.black_box.values import value_checks
 from checkers.black_box.visibility import visibility_checks
 from checkers.coverage.compacted import unfit
-from checkers.coverage.missing_evidence import wanted
+from checkers.coverage.missing_evidence import clients_resend, wanted
 from checkers.history import schema
 from checkers.history.load import History, load_history, span_of
 from checkers.history.responses import by_wire
@@ -91,7 +90,7 @@ def judge_prefix(spark: SparkSession, path: Path, parquet: Path, info: RunInfo) 
         rows = prefix_rows(
             history,
             transactions=any(wanted(spec, info) for spec in TRANSACTIONS),
-            resends=wanted(BY_NAME[AT_MOST], info),
+            resends=clients_resend(info),
         )
     finally:
         spark.catalog.clearCache()

@@ -20,6 +20,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.black_box.duplicates import BY_CLIENT, copied
 from checkers.black_box.facts import Facts
 from checkers.evidence.unclean_elections import attributable, taken_back
 from checkers.history.transactions import ABORTED, transactions_table
@@ -230,7 +231,11 @@ def _exactly_once(facts: Facts) -> Family:
         .join(_undrained(facts), on="group", how="left")
         .join(_taken_outputs(facts), on=F.col("value") == F.col("taken_source"), how="left")
     )
+    judged = judged.join(copied(facts, committed=True), on=["p", "value"], how="left") if facts.resends else judged
+    copies = F.coalesce("copies", F.lit(1)) if facts.resends else F.lit(1)
     below = F.col("offset") < F.col("end")
+    # An input that stands there twice may be taken twice.
+    each = (F.col("made") > 0) & (copies > 1) & (F.col("made") <= copies)
     missing = below & (F.col("made") == 0)
     by_ns = F.when(missing, F.col("end_ns")).otherwise(F.col("made_ns"))
     lost_output = missing & F.col("taken_source").isNotNull()
@@ -262,11 +267,12 @@ def _exactly_once(facts: Facts) -> Family:
                 missing | (F.col("made") > F.when(below, 1).otherwise(0)),
                 F.concat(where, how),
                 # Of an output that is in the log its transaction's end is what is missing.
-                name=F.when(~missing, F.lit("again"))
+                name=F.when(each, F.lit(BY_CLIENT))
+                .when(~missing, F.lit("again"))
                 .when(F.col("undone_ns").isNotNull(), F.lit("undone"))
                 .otherwise(F.lit("never")),
                 kind=F.when(missing & F.col("undrained").isNotNull(), F.lit("unknown"))
-                .when(taken_back(facts.unclean, by_ns) | lost_output, F.lit("allowed"))
+                .when(taken_back(facts.unclean, by_ns) | lost_output | each, F.lit("allowed"))
                 .otherwise(F.lit("invalid")),
                 offset=F.col("offset"),
                 value=F.col("value"),

@@ -193,6 +193,7 @@ def _rows(
         interruptions=interruptions,
         lookups=True,
         resends=True,
+        batches=evidence.batches,
         ended=ended_lives(history.coordination) if any(_remakes(case) for case in cases.values()) else None,
     )
     families = black_box(facts)

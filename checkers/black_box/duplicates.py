@@ -1,0 +1,153 @@
+"""One value at two offsets, and whose doing that is: a broker's, or the client's that sent it twice.
+
+Input grain: one row per value of a partition that stands at two offsets. A broker's, by default. Not where a real
+client may have sent it twice by itself, and what is known of the copies says so:
+
+- librdkafka without idempotence, for an acks=all: a leader that is deposed while it waits for its followers answers
+  with an error that librdkafka takes for one of before the append. The copies are of different leader epochs.
+- an idempotent producer that gave a record up, or was refused, goes on under another epoch, and numbers anew what it
+  has not heard of, in every partition: a record that is in the log, but whose response was lost, goes out as a new one
+  (KIP-360; librdkafka's rd_kafka_idemp_drain_epoch_bump and rd_kafka_toppar_pid_change, and its issue 4953).
+  Idempotence is promised within one epoch of a producer. The copies are of different ones, by the nodes' files; where
+  both are of one, a broker appended it twice. In a transaction such a producer has to abort first.
+
+Where it is not known of which the copies are, it is not decided.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts, stamped
+from checkers.verdicts.findings import Rule, apply_rules, text
+
+DUPLICATE = "duplicate"
+RESENT = "resent"
+"""Rule of `duplicate` that an unclean election can account for."""
+BY_CLIENT = "by-client"
+"""Rule of `duplicate` of what a client sent again by itself, as it may; findings of it are allowed, or not decided."""
+
+
+def sent_by_itself() -> Column:
+    """Of a row of `by_value`: whether librdkafka may have sent it again by itself: for an acks=all, and with no
+    producer's sequence.
+    """
+    by_librdkafka = F.col("send.reader") == "confluent"
+    return F.coalesce(by_librdkafka & ~F.col("send.in_order") & (F.col("send.acks") == -1), F.lit(False))
+
+
+def numbered_anew() -> Column:
+    """Of a row of `by_value`: whether an idempotent real client may have sent it again under another producer epoch."""
+    by_real_client = F.col("send.reader").isin("confluent", "java")
+    return F.coalesce(by_real_client & F.col("send.in_order") & F.col("txn").isNull(), F.lit(False))
+
+
+def duplicates(facts: Facts) -> DataFrame:
+    """Values at two offsets. `resent`: of a batch that was sent again, whose first place nobody read once another read
+    it elsewhere: what was lost by an unclean election may have been appended once more.
+    """
+    low = F.least("min_read_offset", "ack_offset")
+    high = F.greatest("max_read_offset", "ack_offset")
+    rows = facts.by_value.where(F.col("value").isNotNull() & (low != high))
+    again_ns, name, kind = F.col("first_read_ns"), F.lit(""), F.lit("invalid")
+    if facts.unclean:
+        rows = rows.join(_places(facts, rows), on=["p", "value"], how="left")
+        parted = F.coalesce((F.col("places") == 1) | ((F.col("places") == 2) & F.col("in_turn")), F.lit(False))
+        again_ns = F.coalesce("again_ns", "first_read_ns")
+        name = F.when((F.col("n_sends") > 1) & parted, F.lit(RESENT)).otherwise(F.lit(""))
+    if facts.resends:
+        rows = rows.join(_copies(facts, rows), on=["p", "value"], how="left")
+        all_read = F.coalesce((low == F.col("min_read_offset")) & (high == F.col("max_read_offset")), F.lit(False))
+        ways = ((sent_by_itself(), "led", "leaderships"), (numbered_anew(), "written", "writers"))
+        for may, known, epochs in ways:
+            whole = all_read & F.coalesce(F.col(known) == F.col("copies"), F.lit(False))
+            apart = whole & (F.col(epochs) == F.col("copies"))
+            name = F.when(may & (apart | ~whole), F.lit(BY_CLIENT)).otherwise(name)
+            kind = F.when(may & apart, F.lit("allowed")).when(may & ~whole, F.lit("unknown")).otherwise(kind)
+    return apply_rules(
+        rows,
+        [
+            Rule(
+                DUPLICATE,
+                F.lit(True),
+                text("value {v} stands at {p} offsets {a} and {b}", v=F.col("value"), p=F.col("p"), a=low, b=high),
+                kind=kind,
+                name=name,
+                offset=high,
+                value=F.col("value"),
+                ops=[F.col("send.op"), F.col("first_read.read_op"), F.col("highest_read.read_op")],
+                from_ns=F.coalesce("send.invoke_ns", "first_read_ns"),
+                to_ns=F.greatest(again_ns, F.col("send.complete_ns")),
+                lost_epoch=F.col("epoch"),
+            )
+        ],
+    )
+
+
+def copied(facts: Facts, *, committed: bool = False) -> DataFrame:
+    """(p, value, copies): at how many offsets a value was read, where at several; committed: under read_committed. That
+    is the log's doing, or the producer's, which `duplicate` judges; who reads it may go by each of them.
+    """
+    several = facts.by_value.where(F.col("min_read_offset") < F.col("max_read_offset")).select("p", "value")
+    polls = facts.history.polls.where(F.col("isolation") == 1) if committed else facts.history.polls
+    return (
+        polls.join(F.broadcast(several), on=["p", "value"], how="left_semi")
+        .groupBy("p", "value")
+        .agg(F.count_distinct("offset").alias("copies"))
+    )
+
+
+def _copies(facts: Facts, rows: DataFrame) -> DataFrame:
+    """(p, value, copies, led, leaderships, written, writers): at how many offsets it was read; of how many of them it
+    is known in which leader epoch that was written, and in how many epochs; the same of producers' epochs.
+    """
+    copies = (
+        facts.history.polls.join(F.broadcast(rows.select("p", "value")), on=["p", "value"], how="left_semi")
+        .groupBy("p", "value", "offset")
+        .agg(F.max(stamped()).alias("led"))
+    )
+    if facts.batches is None:
+        copies = copies.withColumn("writer", F.lit(None).cast("bigint"))
+    else:
+        copies = copies.join(_writers(facts.batches, rows), on=["p", "offset"], how="left")
+    return copies.groupBy("p", "value").agg(
+        F.count(F.lit(1)).alias("copies"),
+        F.count("led").alias("led"),
+        F.count_distinct("led").alias("leaderships"),
+        F.count("writer").alias("written"),
+        F.count_distinct("writer").alias("writers"),
+    )
+
+
+def _writers(batches: DataFrame, rows: DataFrame) -> DataFrame:
+    """(p, offset, writer): which producer, in which epoch, wrote what stands there on every replica that has it, in the
+    partitions of these rows; null where replicas differ.
+    """
+    sound = F.col("problem").isNull() & F.coalesce("crc_ok", F.lit(False)) & ~F.coalesce("control", F.lit(False))
+    # A batch without gaps: none has more offsets than it holds records.
+    sound = sound & (F.col("producer_id") >= 0) & (F.col("records") == F.col("last") - F.col("base") + 1)
+    who = F.struct("producer_id", "producer_epoch")
+    return (
+        batches.where(sound)
+        .join(F.broadcast(rows.select("p").distinct()), on="p", how="left_semi")
+        .select("p", F.explode(F.sequence("base", "last")).alias("offset"), who.alias("who"))
+        .groupBy("p", "offset")
+        .agg(F.when(F.min("who") == F.max("who"), F.min("who")).alias("writer"))
+    )
+
+
+def _places(facts: Facts, rows: DataFrame) -> DataFrame:
+    """(p, value, places, in_turn, again_ns): at how many offsets the value was read; whether the reads at one were over
+    before those at the other began; when those began.
+    """
+    reads = (
+        facts.history.polls.join(F.broadcast(rows.select("p", "value")), on=["p", "value"], how="left_semi")
+        .groupBy("p", "value", "offset")
+        .agg(F.min("invoke_ns").alias("begun_ns"), F.max("complete_ns").alias("over_ns"))
+    )
+    return reads.groupBy("p", "value").agg(
+        F.count(F.lit(1)).alias("places"),
+        (F.min("over_ns") < F.max("begun_ns")).alias("in_turn"),
+        F.max("begun_ns").alias("again_ns"),
+    )
