@@ -19,7 +19,7 @@ from checkers.allowances.allowances import ALLOWED_GONE, GONE
 from checkers.black_box.facts import Facts, expired, seen_in
 from checkers.black_box.lost import covered_ranges
 from checkers.evidence.unclean_elections import attributable
-from checkers.history.responses import response_log_start
+from checkers.history.responses import is_poll, response_log_start
 from checkers.verdicts.catalogue import DRAINED, HEALED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -157,18 +157,19 @@ def _given_up(facts: Facts) -> DataFrame:
 
 
 def _gone(facts: Facts) -> DataFrame:
-    """(p, gone, allowed_gone): acknowledged records that were read once, and that some later finished drain did not
-    return; the second are those whose loss is attributable to an unclean election.
+    """(p, gone, allowed_gone): records that were read, acknowledged or not, and that some finished drain did not return
+    which asked for the end once they were known to be there; the second are those whose loss is attributable to an
+    unclean election.
 
     No proof of its own: a poll that passes over such a record is a vanished read, and a drain that ends below it is
-    doubted. But a run with such a record is not valid (`none` of the checker's entry in the catalogue).
+    doubted, or was read from a leader whose watermark lagged. But a run with such a record is not valid (`none` of the
+    checker's entry in the catalogue).
     """
-    marked = facts.history.marks.where(F.col("f") == "drain-complete").select(
-        "p", "leader", "reader", "isolation", "phase", "time_ns"
-    )
-    acked = facts.acked.where(F.col("n_reads") > 0)
-    expected = acked.join(F.broadcast(marked), on="p").where(
-        (F.col("send.complete_ns") < F.col("time_ns"))
+    read = facts.by_value.where((F.col("n_reads") > 0) & F.col("send").isNotNull())
+    expected = read.join(F.broadcast(_ends_asked(facts)), on="p").where(
+        (F.col("effective_ns") < F.col("asked_ns"))
+        # The real client stops where the lab's own reader did.
+        & ((F.col("reader") == "wire") | (F.col("known_offset") < F.col("end")))
         & ((F.col("isolation") == 0) | F.col("fate").isNull() | (F.col("n_committed_reads") > 0))
     )
     returned = facts.history.polls.where(F.col("phase").startswith("drain")).select(
@@ -197,10 +198,32 @@ def _gone(facts: Facts) -> DataFrame:
     )
 
 
-def _with_expired(facts: Facts, acked: DataFrame) -> DataFrame:
-    """Rows of by_value that were acknowledged, with `expired`."""
+def _ends_asked(facts: Facts) -> DataFrame:
+    """(p, leader, reader, isolation, phase, end, time_ns, asked_ns): every drain-complete line, and when the last poll
+    was begun that showed that reader to be at the end; when it was written, where no poll says so.
+    """
+    turn = ("p", "leader", "reader", "isolation", "phase")
+    marked = facts.history.marks.where(F.col("f") == "drain-complete").select(*turn, "end", "time_ns")
+    end = F.when(F.col("isolation") == 1, F.col("lso")).otherwise(F.col("hw"))
+    at_end = (F.col("reader") != "wire") | ((end >= 0) & (F.col("next_position") >= end))
+    polls = (
+        facts.history.requests.where(is_poll() & (F.col("outcome") == "ok") & F.col("phase").startswith("drain"))
+        .where(at_end)
+        .withColumn("leader", F.col("node"))
+        .select(*turn, "next_position", "invoke_ns")
+    )
+    return (
+        marked.join(polls, on=list(turn), how="left")
+        .groupBy(*marked.columns)
+        .agg(F.max(F.when(F.col("next_position") >= F.col("end"), F.col("invoke_ns"))).alias("asked_ns"))
+        .withColumn("asked_ns", F.coalesce("asked_ns", "time_ns"))
+    )
+
+
+def _with_expired(facts: Facts, known: DataFrame) -> DataFrame:
+    """Rows of by_value whose offset is known, with `expired`."""
     return expired(
-        facts, acked.withColumn("offset", F.col("ack_offset")).withColumn("sent_ns", F.col("send.invoke_ns"))
+        facts, known.withColumn("offset", F.col("known_offset")).withColumn("sent_ns", F.col("send.invoke_ns"))
     )
 
 

@@ -213,7 +213,7 @@ def sentence(
         # A loss first: it is what the others lead to.
         broken = sorted((c for c in checks if c.verdict == "invalid"), key=lambda c: c.name not in _COUNTS)
         what = f"{_many(lost, 'acknowledged record')} lost; " if lost else ""
-        what += f"{_many(gone, 'acknowledged record')} read and gone at the drain; " if gone else ""
+        what += f"{_many(gone, 'record')} read and gone at the drain; " if gone else ""
         names = ", ".join(check.name for check in broken)
         by = "found by " if what else ""
         text = f"Invalid: {what}{by}{names}, in {seen}, {around}; first: {broken[0].reasons[0]}"

@@ -98,7 +98,7 @@ DRAINS = (
         "coverage",
         {"sentinels": "no acknowledged sentinel"},
         ("history",),
-        none={"gone": "acknowledged records were read once, and a later finished drain did not return them"},
+        none={"gone": "records were read once, and a later finished drain did not return them"},
     ),
     Spec(
         "confluent-repeat",

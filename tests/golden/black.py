@@ -73,6 +73,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("unseen", "bad-late-without-offset"): drain.tail_late_without_offset,
     ("lost-tail", "bad-late"): drain.tail_known_in_time,
     ("final-drain", "bad-gone"): drain.drain_gone,
+    ("final-drain", "bad-gone-unacknowledged"): drain.drain_gone_unacknowledged,
+    ("final-drain", "ok-known-later"): drain.drain_known_later,
     ("final-drain", "bad-begun-late"): drain.drain_begun_late,
     ("final-drain", "bad-begun-untrue"): drain.drain_begun_untrue,
     ("lost-write", "bad-without-offset"): records.lost_without_offset,

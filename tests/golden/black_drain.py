@@ -138,9 +138,29 @@ def drain_gone(s: Story) -> None:
     s.lines[-1]["end"] = 5
 
 
-def _rounds(s: Story, log: list[tuple[int, int]], rounds: list[tuple[str, str]]) -> None:
-    """(phase, leader): both readers read everything."""
-    for nth, (phase, leader) in enumerate(rounds):
+def drain_known_later(s: Story) -> None:
+    """A real client is told of a record once the first round has asked for the end; the next round returns it."""
+    log = _with_sentinel(s)
+    late = s.invoke("send", values=[6], acks=-1, sentinel=False, process=6, reader="confluent", node=None)
+    s.poll(0, log, consumer="w", phase="drain-current", process=900, epoch=5)
+    s.complete(late, base_offset=5)
+    s.drained(5, phase="drain-current")
+    s.poll(0, log, consumer="c", phase="drain-current", process=901, reader="confluent")
+    s.drained(5, phase="drain-current", reader="confluent")
+    _rounds(s, [*log, (5, 6)], [("drain-n1", "n1")], first=1)
+
+
+def drain_gone_unacknowledged(s: Story) -> None:
+    """What nobody acknowledged stands above the sentinel, by one replica; the next one that leads does not have it."""
+    log = _with_sentinel(s)
+    s.send(6, outcome="info", process=6, phase="final")
+    _rounds(s, [*log, (5, 6)], [("drain-current", "n1")])
+    _rounds(s, log, [("drain-n2", "n2")], first=1)
+
+
+def _rounds(s: Story, log: list[tuple[int, int]], rounds: list[tuple[str, str]], first: int = 0) -> None:
+    """(phase, leader): both readers read everything. first: number of the first of these rounds."""
+    for nth, (phase, leader) in enumerate(rounds, first):
         for reader in ("wire", "confluent"):
             s.poll(
                 0,
