@@ -259,13 +259,17 @@ def _repeat(facts: Facts) -> Family:
             F.count_if(real).alias("confluent_drains"),
             F.max(F.when(wire, F.col("end"))).alias("wire_end"),
             F.max(F.when(real, F.col("end"))).alias("real_end"),
+            F.max("start").alias("later_start"),
         )
     )
     finished = rounds.groupBy("p").agg(F.sum("confluent_drains").alias("confluent_drains"))
-    # Where one of the readers never finished there is nothing to compare with; nor is there where one read on.
+    # Where one of the readers never finished there is nothing to compare with; nor is there where one read on, or where
+    # the log began later by the time that the other one read it. Whether it may is for `vanished-read` to judge.
+    begun = F.lit(True) if facts.expiry is None else F.col("offset") >= F.col("later_start")
     differing = sides.join(F.broadcast(rounds), on=list(turn), how="inner").where(
         (F.col("offset") < F.col("wire_end"))
         & (F.col("offset") < F.col("real_end"))
+        & F.coalesce(begun, F.lit(True))
         & (~both | ~F.col("wire_value").eqNullSafe(F.col("real_value")))
     )
     found = apply_rules(

@@ -68,6 +68,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("duplicate", "unknown-by-client"): records.sent_again_nobody_knows_when,
     ("confluent-repeat", "bad-round"): drain.repeat_bad_in_one_round,
     ("confluent-repeat", "ok-read-on"): drain.repeat_ok_one_read_on,
+    ("confluent-repeat", "ok-expired"): drain.repeat_ok_expired,
+    ("confluent-repeat", "bad-begun-late"): drain.repeat_bad_begun_late,
     ("vanished-read", "bad-earliest"): records.vanished_below_earliest,
     ("unseen", "bad-late"): drain.tail_late,
     ("unseen", "bad-late-without-offset"): drain.tail_late_without_offset,

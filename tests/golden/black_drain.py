@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.golden.black_parts import sent
+from tests.golden.limits import RETENTION_MS
 from tests.support.histories import Story
 
 
@@ -91,6 +92,24 @@ def repeat_ok_one_read_on(s: Story) -> None:
     log = _drained_by_wire(s)
     s.poll(0, log[:3], phase="drain-0", process=21, consumer="c", reader="confluent")
     s.drained(3, reader="confluent")
+
+
+def repeat_ok_expired(s: Story) -> None:
+    """Two records grow old between the two readers: the second begins where the log does by then."""
+    log = _drained_by_wire(s)
+    s.now += RETENTION_MS
+    real: dict[str, Any] = {"phase": "drain-0", "reader": "confluent"}
+    s.poll(0, outcome="fail", error="client-error", process=21, consumer="c", **real)
+    s.list_offsets(2, timestamp=-2, phase="drain-0", process=22)
+    s.poll(2, log[2:], process=23, consumer="d", **real)
+    s.drained(4, start=2, reader="confluent")
+
+
+def repeat_bad_begun_late(s: Story) -> None:
+    """The second reader does not have the first two records, which were not old enough to be gone."""
+    log = _drained_by_wire(s)
+    s.poll(0, [*log[2:]], phase="drain-0", process=21, consumer="c", reader="confluent")
+    s.drained(4, reader="confluent")
 
 
 def _with_sentinel(s: Story) -> list[tuple[int, int]]:

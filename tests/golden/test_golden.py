@@ -59,6 +59,7 @@ COMPANY: dict[str, set[str]] = {
     "log-matching/bad-lacking": {"log-contiguous"},
     # Where it was acknowledged the second time.
     "duplicate/bad-resent": {"resend-offset"},
+    "confluent-repeat/bad-begun-late": {"vanished-read", "hole"},
     # Passed over by a poll of the drain.
     "final-drain/bad-gone": {"vanished-read", "hole"},
     # Where it was, nothing is.
