@@ -11,7 +11,8 @@ client may have sent it twice by itself, and what is known of the copies says so
   Idempotence is promised within one epoch of a producer. The copies are of different ones, by the nodes' files; where
   both are of one, a broker appended it twice. In a transaction such a producer has to abort first.
 
-Where it is not known of which the copies are, it is not decided.
+Where it is not known of which the copies are, it is not decided. Nor is anything of a value that was sent in two
+batches of a partition, neither of which says that it repeats the other: whose record is read, nobody knows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, stamped
-from checkers.verdicts.findings import Rule, apply_rules, text
+from checkers.verdicts.findings import Rule, apply_rules, text, union
 
 DUPLICATE = "duplicate"
 RESENT = "resent"
@@ -65,7 +66,8 @@ def duplicates(facts: Facts) -> DataFrame:
             apart = whole & (F.col(epochs) == F.col("copies"))
             name = F.when(may & (apart | ~whole), F.lit(BY_CLIENT)).otherwise(name)
             kind = F.when(may & apart, F.lit("allowed")).when(may & ~whole, F.lit("unknown")).otherwise(kind)
-    return apply_rules(
+    sent = apply_rules(facts.by_value.where(F.col("value").isNotNull()), [_sent_twice()])
+    copies = apply_rules(
         rows,
         [
             Rule(
@@ -82,6 +84,27 @@ def duplicates(facts: Facts) -> DataFrame:
                 lost_epoch=F.col("epoch"),
             )
         ],
+    )
+    return union([sent, copies])
+
+
+def _sent_twice() -> Rule:
+    return Rule(
+        DUPLICATE,
+        F.col("batch") != F.col("other_batch"),
+        text(
+            "value {v} was sent to {p} twice, and neither send says that it repeats the other: whose record it is that "
+            "stands there, nobody knows",
+            v=F.col("value"),
+            p=F.col("p"),
+        ),
+        kind="unknown",
+        name="sent-twice",
+        offset=F.col("known_offset"),
+        value=F.col("value"),
+        ops=[F.col("batch"), F.col("other_batch")],
+        from_ns=F.col("send.invoke_ns"),
+        to_ns=F.col("effective_ns"),
     )
 
 

@@ -213,6 +213,7 @@ def _sent_and_read(history: History) -> DataFrame:
         F.struct(
             "op", "process", in_log().alias("outcome"), "acks", "sentinel", "nth", "of", "reader", *_OF_RESPONSE
         ).alias("send"),
+        F.coalesce("resends", "op").alias("batch"),
         "txn",
         "fate",
         "source",
@@ -227,6 +228,7 @@ def _sent_and_read(history: History) -> DataFrame:
         "p",
         "value",
         F.lit(None).cast(sent.schema["send"].dataType).alias("send"),
+        F.lit(None).cast("bigint").alias("batch"),
         F.lit(None).cast("bigint").alias("txn"),
         F.lit(None).cast("string").alias("fate"),
         F.lit(None).cast("bigint").alias("source"),
@@ -248,6 +250,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
     epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says. fate: what
     became of its transaction, null for what was sent in none. n_committed_reads: how often read_committed showed it.
+    batch, other_batch: first requests of two batches with it, which are one where it was sent in one only.
     shown_committed: whether an answer of the leader that acknowledged it had a watermark above it.
     """
     grouped = (
@@ -257,6 +260,8 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         .agg(
             one_send().alias("send"),
             F.count("send").alias("n_sends"),
+            F.min("batch").alias("batch"),
+            F.max("batch").alias("other_batch"),
             F.min("txn").alias("txn"),
             F.min("fate").alias("fate"),
             F.min("source").alias("source"),

@@ -62,6 +62,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("aborted-read", "bad-resent"): producers.refused_each_time,
     ("duplicate", "bad-resent"): producers.appended_twice,
     ("real-time-order", "ok-by-client"): records.sent_in_between,
+    ("duplicate", "unknown-sent-twice"): records.sent_in_two_batches,
     ("duplicate", "ok-by-client"): records.sent_again_by_its_client,
     ("duplicate", "bad-by-client"): records.sent_again_in_one_epoch,
     ("duplicate", "bad-by-client-one-ack"): records.sent_again_for_one_ack,

@@ -56,6 +56,14 @@ def duplicate_bad(s: Story) -> None:
     s.poll(0, [*log, (4, 4)], process=20)
 
 
+def sent_in_two_batches(s: Story) -> None:
+    """A generator that took a value twice: what was acknowledged at offset 4 is nowhere, and nobody can tell."""
+    s.invoke("add_partitions", topic=None, txn=1, partitions=[f"{s.topic}-0"])
+    log = sent(s)
+    s.send(4, 4, process=9)
+    s.poll(0, log, next_position=5, process=20)
+
+
 def _sent_again_by_its_client(s: Story, epoch: int, reader: str = "wire", acks: int = -1) -> None:
     """Value 5 at offset 4, whose leader was deposed, and at 5, by a leader of that epoch, where that reader saw it."""
     log = sent(s)
