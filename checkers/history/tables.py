@@ -27,6 +27,15 @@ ANSWERED = (
 """Fields of an invocation, and of its completion, that stand in the structs `asked` and `answered`."""
 
 
+MOST_OFFSET = 1 << 62
+"""An offset beyond it, of whichever sign, is taken for this one: so far no log reaches, and rules reckon with it."""
+
+
+def told(offset: Column) -> Column:
+    """An offset as somebody told it, which may be any number."""
+    return F.when(offset > MOST_OFFSET, MOST_OFFSET).when(offset < -MOST_OFFSET, -MOST_OFFSET).otherwise(offset)
+
+
 def named_topic() -> Column:
     """Of a line: its topic as partitions' names have it. Of one that is made anew each life is a topic of its own:
     `topic~id`. `~` is in no topic's name.
@@ -50,19 +59,19 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "values",
         "acks",
         F.coalesce("sentinel", F.lit(False)).alias("sentinel"),
-        "position",
+        told(F.col("position")).alias("position"),
         F.coalesce("leader_epoch", F.lit(-1)).alias("leader_epoch"),
         F.coalesce("isolation", F.lit(0)).alias("isolation"),
         "reader",
         "consumer",
-        "client_position",
+        told(F.col("client_position")).alias("client_position"),
         "timestamp",
         F.struct(*ASKED).alias("asked"),
         "promise",
         "keys",
         "tombstones",
         "in_order",
-        "before",
+        told(F.col("before")).alias("before"),
     )
     completions = client.where(F.col("type") != "invoke").select(
         F.col("invoke").alias("op"),
@@ -72,16 +81,13 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         F.col("time_ns").alias("complete_ns"),
         "error",
         # An answer of -1 names no offset.
-        F.when(F.col("base_offset") >= 0, F.col("base_offset")).alias("base_offset"),
-        "next_position",
-        "hw",
-        "lso",
-        "log_start",
+        F.when(F.col("base_offset") >= 0, told(F.col("base_offset"))).alias("base_offset"),
+        *[told(F.col(name)).alias(name) for name in ("next_position", "hw", "lso", "log_start")],
         "records",
-        F.col("offset").alias("end_offset"),
+        told(F.col("offset")).alias("end_offset"),
         "leader_epoch_answered",
         "timestamp_answered",
-        "low_watermark",
+        told(F.col("low_watermark")).alias("low_watermark"),
         F.struct(*ANSWERED).alias("answered"),
     )
     return invokes.join(completions, on="op", how="left").withColumn(
@@ -153,7 +159,7 @@ def _of_producer() -> list[Column]:
 def requests_table(operations: DataFrame) -> DataFrame:
     """One row per poll or list_offsets. `in_range`: distinct offsets returned inside [position, next_position)."""
     offsets = F.transform(
-        F.coalesce("records", F.array().cast(schema.HISTORY_LINE["records"].dataType)), lambda r: r.offset
+        F.coalesce("records", F.array().cast(schema.HISTORY_LINE["records"].dataType)), lambda r: told(r.offset)
     )
     inside = F.filter(F.array_distinct("offsets"), lambda o: (o >= F.col("position")) & (o < F.col("next_position")))
     return (
@@ -215,7 +221,7 @@ def polls_table(operations: DataFrame) -> DataFrame:
             "isolation",
             "leader_epoch",
             "nth",
-            F.col("record.offset").alias("offset"),
+            told(F.col("record.offset")).alias("offset"),
             F.col("record.value").alias("value"),
             F.col("record.epoch").alias("epoch"),
             F.coalesce("record.intact", F.lit(False)).alias("intact"),

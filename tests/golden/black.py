@@ -63,6 +63,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("duplicate", "bad-resent"): producers.appended_twice,
     ("real-time-order", "ok-by-client"): records.sent_in_between,
     ("duplicate", "unknown-sent-twice"): records.sent_in_two_batches,
+    ("int-nonmonotonic-poll", "bad-far-beyond"): records.far_beyond,
     ("duplicate", "ok-by-client"): records.sent_again_by_its_client,
     ("duplicate", "bad-by-client"): records.sent_again_in_one_epoch,
     ("duplicate", "bad-by-client-one-ack"): records.sent_again_for_one_ack,

@@ -64,6 +64,16 @@ def sent_in_two_batches(s: Story) -> None:
     s.poll(0, log, next_position=5, process=20)
 
 
+def far_beyond(s: Story) -> None:
+    """A leader tells the greatest numbers that there are."""
+    log = sent(s)
+    most = (1 << 63) - 1
+    s.send([8, 9], most, process=8)
+    s.poll(0, log, process=20, hw=most)
+    s.poll(0, [*log, (most, 4)], next_position=most, log_start=-most - 1, process=21, consumer="c1")
+    s.list_offsets(most, process=22)
+
+
 def _sent_again_by_its_client(s: Story, epoch: int, reader: str = "wire", acks: int = -1) -> None:
     """Value 5 at offset 4, whose leader was deposed, and at 5, by a leader of that epoch, where that reader saw it."""
     log = sent(s)

@@ -59,6 +59,10 @@ COMPANY: dict[str, set[str]] = {
     "log-matching/bad-lacking": {"log-contiguous"},
     # Where it was acknowledged the second time.
     "duplicate/bad-resent": {"resend-offset"},
+    # No log reaches there, and an end is told as if it did.
+    "int-nonmonotonic-poll/bad-far-beyond": {
+        *("inconsistent-offset", "duplicate", "hole", "read-above-hw", "nonmonotonic-end"),
+    },
     "confluent-repeat/bad-begun-late": {"vanished-read", "hole"},
     # Passed over by a poll of the drain.
     "final-drain/bad-gone": {"vanished-read", "hole"},
