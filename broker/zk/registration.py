@@ -165,7 +165,11 @@ class Registration:
                 self._record.write(self._mine)
                 self._was_registered(node.czxid)
                 return node.czxid
-            if node is not None and time.monotonic() > deadline:
+            joined = self._client.session_id
+            if joined not in (None, session.session_id):
+                # Whatever is there, it may be of our new session: calls that the old one's end cut short went on in it.
+                raise SessionExpired(f"registering {path}")
+            if node is not None and joined is not None and time.monotonic() > deadline:
                 other = codecs.decode_broker(self._broker.id, node.data, node.czxid)
                 raise BrokerIdInUse(self._refusal(other, node.owner))
             if node is not None and node.owner != told:
@@ -173,8 +177,6 @@ class Registration:
                 _log.warning(
                     "%s", self._waits(codecs.decode_broker(self._broker.id, node.data, node.czxid), told, wait_s)
                 )
-            if self._client.session_id not in (None, session.session_id):
-                raise SessionExpired(f"registering {path}")
             time.sleep(_POLL_S)
 
     def _read_trace(self) -> None:
