@@ -1,0 +1,46 @@
+"""What a power failure leaves of a broker's logs: everything that was synced, and any part of what came behind it.
+
+Log files alone lose their tails; names, checkpoints and indexes stay as they were, which `tests/property/log` looks at.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from broker.log.files.run_mark import FILE_NAME as RUN_MARK
+from broker.zk.session_file import FILE_NAME as SESSIONS
+
+_File = tuple[int, int]
+
+
+class SyncedFiles:
+    """How much of each file was synced last; while installed, nothing waits for a real disk."""
+
+    def __init__(self) -> None:
+        self._synced: dict[_File, int] = {}
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(os, "fsync", self._sync)
+        patch.setattr(os, "fdatasync", self._sync)
+
+    def _sync(self, fd: int) -> None:
+        stat = os.fstat(fd)
+        self._synced[stat.st_dev, stat.st_ino] = stat.st_size
+
+    def cut_power(self, folder: Path, rng: random.Random) -> list[str]:
+        """Of a broker that is dead: its logs lose a tail, and nothing tells that the host was not lost. What is cut."""
+        cut = []
+        for path in sorted(folder.glob("*/*.log")):
+            stat = path.stat()
+            synced = min(self._synced.get((stat.st_dev, stat.st_ino), 0), stat.st_size)
+            keep = rng.choice((synced, stat.st_size, rng.randint(synced, stat.st_size)))
+            if keep < stat.st_size:
+                os.truncate(path, keep)
+                cut.append(f"{path.parent.name.rpartition('.')[0] or path.parent.name}: {stat.st_size} to {keep}")
+        for name in (RUN_MARK, SESSIONS):
+            (folder / name).unlink(missing_ok=True)
+        return cut
