@@ -15,13 +15,15 @@ from typing import Any
 from broker.config.hosts import can_be_host
 from broker.config.table import BY_NAME, IDLE_SETTINGS, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
 from broker.config.transactions import TransactionSettings
-from broker.config.values import ConfigError, convert, given_or_default
+from broker.config.values import ConfigError, check_codec, convert, given_or_default
 from broker.config.zookeeper_connect import check_connect
+from broker.wire.compression import Compression
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>[0-9]{1,5})$")
 _THROTTLED_REPLICAS = re.compile(r"^(\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?$")
 _RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3}){0,2}(-IV\d{1,3})?", re.ASCII)
 _LONG_MAX = 2**63 - 1
+_OFFSETS_CODEC = "offsets.topic.compression.codec"
 _NO_COPIES = "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
 _KAFKAS_REFUSALS = {
     "remote.storage.enable": "Tiered Storage functionality is disabled in the broker. "
@@ -167,6 +169,8 @@ class Settings:
                 f"group.min.session.timeout.ms={shortest} is above group.max.session.timeout.ms={longest}: "
                 "no member could join a group"
             )
+        codec = get(_OFFSETS_CODEC)
+        check_codec(_OFFSETS_CODEC, str(codec), Compression(codec))
         dirs = _log_dirs(properties, get("log.dir"))
         fields = {name.replace(".", "_").replace("-", "_"): value for name, value in values.items()}
         return cls(

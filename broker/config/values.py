@@ -59,7 +59,7 @@ def convert(name: str, setting: Setting, text: str) -> object:
     if setting.choices is not None and text not in setting.choices:
         raise _invalid(name, text, f"String must be one of: {', '.join(setting.choices)}")
     if setting.topic_name == COMPRESSION_TYPE:
-        _check_codec(name, text)
+        check_codec(name, text, codec_of(text))
     return text
 
 
@@ -70,8 +70,8 @@ def codec_of(compression_type: str) -> Compression | None:
     return Compression.NONE if compression_type == "uncompressed" else Compression[compression_type.upper()]
 
 
-def _check_codec(name: str, text: str) -> None:
-    codec = codec_of(text)
+def check_codec(name: str, text: str, codec: Compression | None) -> None:
+    """Raises ConfigError where a setting asks for a codec that is not installed. codec: None for no particular one."""
     if codec is None:
         return
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from broker.config.settings import Endpoint, Settings, topic_bool, topic_int, validate_topic_config
@@ -201,3 +203,14 @@ def test_log_dir_is_a_list_as_log_dirs_is_and_gives_way_to_it() -> None:
     settings = {"zookeeper.connect": "a", "log.dir": "/a, /b,/a"}
     assert Settings.parse(settings).log_dirs == ("/a", "/b")
     assert Settings.parse({**settings, "log.dirs": "/c"}).log_dirs == ("/c",)
+
+
+def test_codec_of_offsets_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first commit would have to be compressed with it, at the end of a turn, where an error ends the broker."""
+    name = "offsets.topic.compression.codec"
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    for codec in ("0", "1"):
+        assert Settings.parse({"zookeeper.connect": "x:1", name: codec}).offsets_topic_compression_codec == int(codec)
+    for codec, called in (("2", "snappy"), ("3", "lz4"), ("4", "zstd")):
+        with pytest.raises(ConfigError, match=f"{name}='{codec}': {called} needs the package cramjam"):
+            Settings.parse({"zookeeper.connect": "x:1", name: codec})
