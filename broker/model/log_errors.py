@@ -34,8 +34,14 @@ class CorruptLog(Exception):
         self.reason = reason
 
 
-class ProducersUnread(CorruptLog):
-    """No descriptor was free to read a replica's producers with: it goes offline until a restart, with sound files."""
+class LogUnread(CorruptLog):
+    """The files are sound as far as anybody knows, and cannot be read now: the replica goes offline until a restart,
+    and nothing is thrown away.
+    """
+
+
+class ProducersUnread(LogUnread):
+    """No descriptor was free to read a replica's producers with."""
 
 
 class LogDirFailed(Exception):

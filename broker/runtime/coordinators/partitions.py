@@ -20,7 +20,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from broker.core.replication.leader import Leader
 from broker.model.ids import Epoch, Offset
-from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree
+from broker.model.log_errors import CorruptLog, LogDirFailed, LogUnread, NoDescriptorFree
 from broker.runtime.ports import Loop, Timer
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
@@ -261,8 +261,9 @@ class CoordinatorPartitions(Generic[S]):
             self._replicas.take_offline(found.replica, failure)
             return 0
         except (CorruptBatch, OSError) as failure:
-            damage = CorruptLog(found.replica.topic_partition, f"offset {found.next_offset}", str(failure))
-            self._replicas.take_offline(found.replica, damage)
+            # Every copy has these bytes: the read has looked at their CRCs. Another broker may have a codec more.
+            unread = LogUnread(found.replica.topic_partition, f"offset {found.next_offset}", str(failure))
+            self._replicas.take_offline(found.replica, unread)
             return 0
         if ready:
             self._finish(partition, found)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from broker.core.replication.leader import Leader
 from broker.model.grouped import Grouped
 from broker.model.ids import BrokerId, TopicPartition
-from broker.model.log_errors import CorruptLog, LogDirFailed, ProducersUnread
+from broker.model.log_errors import CorruptLog, LogDirFailed, LogUnread
 from broker.runtime.event_log import EventLog, leos_field
 from broker.runtime.ports import Loop
 from broker.runtime.replicas.ports import TopicConfigs
@@ -163,7 +163,7 @@ class Replicas:
         """This replica's files failed: it serves nothing more, and gives up its role.
 
         A damaged log comes back from its leader once it is out of the ISR; a failed dir needs a restart, and so does a
-        log whose producers could not be read.
+        log that could not be read.
         """
         if replica.offline:
             return
@@ -171,5 +171,5 @@ class Replicas:
         replica.offline = True
         # What this turn staged is not written any more, and lies in buffers that later requests will fill.
         replica.log.discard_staged()
-        replica.damaged = isinstance(failure, CorruptLog) and not isinstance(failure, ProducersUnread)
+        replica.damaged = isinstance(failure, CorruptLog) and not isinstance(failure, LogUnread)
         self._on_offline(replica, failure)
