@@ -124,7 +124,12 @@ class CoordinatorAppends:
         staged, self._staged = self._staged, {}
         for partition, batches in staged.items():
             for batch in batches:
-                self._append(partition, batch)
+                try:
+                    self._append(partition, batch)
+                except Exception:
+                    # This runs at the end of a turn, where an error would end the broker.
+                    logger.exception("%s-%d: a batch cannot be appended", self._topic, partition)
+                    self._tell(partition, batch, ErrorCode.UNKNOWN_SERVER_ERROR, -1)
 
     def _append(self, partition: int, batch: _Batch) -> None:
         encoded = coordinator_batch(
@@ -135,13 +140,7 @@ class CoordinatorAppends:
         )
 
         def done(append: PendingAppend) -> None:
-            committed = append.error is ErrorCode.NONE
-            for index, part_done in batch.parts:
-                try:
-                    part_done(append.error, append.base_offset + index if committed else -1)
-                except Exception:
-                    # This runs at the end of a turn, where an error would end the broker for the sake of one group.
-                    logger.exception("%s-%d: what waited for a record failed", self._topic, partition)
+            self._tell(partition, batch, append.error, append.base_offset)
 
         self._appender.append_records(
             (self._topic, partition),
@@ -152,3 +151,12 @@ class CoordinatorAppends:
             self._timeout_ms,
             internal_topics=True,
         )
+
+    def _tell(self, partition: int, batch: _Batch, error: ErrorCode, base_offset: Offset) -> None:
+        committed = error is ErrorCode.NONE
+        for index, part_done in batch.parts:
+            try:
+                part_done(error, base_offset + index if committed else -1)
+            except Exception:
+                # As above: for the sake of one group.
+                logger.exception("%s-%d: what waited for a record failed", self._topic, partition)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from broker.runtime.coordinators import appends
 from broker.runtime.coordinators.appends import CoordinatorAppends
 from broker.runtime.coordinators.partitions import CoordinatorPartitions
 from broker.wire.coordinator_records.scan import Found
@@ -284,3 +285,21 @@ def test_appends_of_a_resigned_leader_fail(cluster: MemoryCluster) -> None:
     coordinating.add("late")
     settle(cluster, coordinating)
     assert coordinating.done == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)] * 2
+
+
+def test_batch_that_cannot_be_made_fails_alone(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error at the end of a turn would end the broker."""
+    coordinating = Coordinating(cluster, 1)
+    settle(cluster, coordinating)
+
+    def fails(*_: object, **__: object) -> bytes:
+        raise OverflowError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(appends, "coordinator_batch", fails)
+        coordinating.add("a", "b")
+        settle(cluster, coordinating)
+    assert coordinating.done == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1)]
+    coordinating.add("c")
+    settle(cluster, coordinating)
+    assert coordinating.done[1:] == [(ErrorCode.NONE, 0)]
