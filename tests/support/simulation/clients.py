@@ -43,9 +43,10 @@ class Client:
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
         """(leader, leader epoch) by topic and partition."""
         self.ids: dict[str, str] = {}
+        self._newest: dict[tuple[str, int], tuple[int, int]] = {}
+        """Leaders of the newest epoch that was heard of, by topic id and partition."""
         self.controller = -1
         self._peers: dict[int, SimulatedPeer] = {}
-        self._asking = False
 
     def peer(self, broker: int) -> SimulatedPeer:
         if broker not in self._peers:
@@ -61,14 +62,7 @@ class Client:
         broker = rng.choice(self.cluster.ids)
 
         def told(view: memoryview) -> None:
-            response = MetadataResponse.decode(_METADATA_VERSION, view)
-            self.controller = response.controller_id
-            self.ids = {topic.name or "": topic.topic_id for topic in response.topics if topic.error_code == 0}
-            self.leaders = {
-                (topic.name or "", part.partition_index): (part.leader_id, part.leader_epoch)
-                for topic in response.topics
-                for part in topic.partitions
-            }
+            self._learn(MetadataResponse.decode(_METADATA_VERSION, view))
             then()
 
         self.peer(broker).send(
@@ -79,6 +73,18 @@ class Client:
             lambda _: self.later(_BACKOFF_MS, then),
             _TIMEOUT_MS,
         )
+
+    def _learn(self, response: MetadataResponse) -> None:
+        """A broker that was away tells of leaders long deposed: as Kafka's clients, never back to an older epoch."""
+        self.controller = response.controller_id
+        self.ids = {topic.name or "": topic.topic_id for topic in response.topics if topic.error_code == 0}
+        self.leaders = {}
+        for topic in response.topics:
+            for part in topic.partitions:
+                told = (part.leader_id, part.leader_epoch)
+                known = self._newest.setdefault((topic.topic_id, part.partition_index), told)
+                newest = self._newest[topic.topic_id, part.partition_index] = known if known[1] > told[1] else told
+                self.leaders[topic.name or "", part.partition_index] = newest
 
 
 class Producer(Client):
@@ -249,21 +255,28 @@ class Consumer(Client):
 
 
 class Administrator(Client):
-    """One request at a time, to whom it takes for the controller; an answer is noted, and no more."""
+    """One request each, to whom it takes for the controller; an answer is noted, and no more."""
+
+    waiting = 0
+    """Requests without an answer: what they ask for may still happen."""
 
     def ask(self, request: Message, version: int, answer: type[Message]) -> None:
-        def note(text: str) -> None:
+        self.waiting += 1
+
+        def done(text: str) -> None:
+            self.waiting -= 1
             self.cluster.scheduler.note(f"admin: {text}")
 
         def send() -> None:
             if self.controller < 0:
+                done("knows no controller")
                 return
             self.peer(self.controller).send(
                 request.API,
                 version,
                 request.encode(version),
-                lambda view: note(str(answer.decode(version, view))[:400]),
-                lambda reason: note(f"{type(request).__name__}: {reason}"),
+                lambda view: done(str(answer.decode(version, view))[:400]),
+                lambda reason: done(f"{type(request).__name__}: {reason}"),
                 _TIMEOUT_MS * 2,
             )
 

@@ -27,6 +27,8 @@ def settle(cluster: Cluster, within_ms: float) -> None:
 def missing(cluster: Cluster) -> Iterator[str]:
     """What a whole cluster at rest has and this one lacks."""
     zookeeper = cluster.zookeeper
+    if cluster.admin.waiting:
+        yield f"{cluster.admin.waiting} requests of the administrator have no answer"
     for id_ in cluster.ids:
         process = cluster.brokers[id_]
         if process is None or not process.serving or paths.broker_id(id_) not in zookeeper.nodes:

@@ -81,6 +81,7 @@ class Schedule:
             (2.5, self._cut_between),
             (1.5, self._cut_one_way),
             (2.0, self._cut_from_zookeeper),
+            (0.3, self._lose_zookeeper),
             (1.0, self._hang_up),
             (2.0, self._pause),
             (1.0, self._slow),
@@ -249,6 +250,10 @@ class Schedule:
         id_ = self._rng.choice(self.cluster.ids)
         self._cut(f"cut b{id_} from ZooKeeper", [(f"b{id_}", HOST), (HOST, f"b{id_}")])
 
+    def _lose_zookeeper(self) -> None:
+        names = [f"b{id_}" for id_ in self.cluster.ids]
+        self._cut("cut all from ZooKeeper", [link for name in names for link in ((name, HOST), (HOST, name))])
+
     def _hang_up(self) -> None:
         """A connection to ZooKeeper breaks, with what is under way."""
         alive = self._alive()
@@ -294,12 +299,17 @@ class Schedule:
         if wanted:
             self._ask("create topics", CreateTopicsRequest(topics=wanted), 5, CreateTopicsResponse)
 
+    def _create_anew(self) -> None:
+        self.cluster.admin.waiting -= 1
+        self._create_topics()
+
     def _delete_topic(self) -> None:
         if topics := sorted(self.cluster.observer.topic_ids):
             topic = self._rng.choice(topics)
             self._ask(f"delete {topic}", DeleteTopicsRequest(topic_names=[topic]), 5, DeleteTopicsResponse)
             if self._rng.random() < _MADE_ANEW:
-                self.cluster.scheduler.at(self._rng.uniform(*_ANEW_MS), self._create_topics)
+                self.cluster.admin.waiting += 1
+                self.cluster.scheduler.at(self._rng.uniform(*_ANEW_MS), self._create_anew)
 
     def _add_partition(self) -> None:
         topics = sorted({topic for topic, _ in self._partitions()})
@@ -314,7 +324,8 @@ class Schedule:
     def _reassign(self) -> None:
         if partitions := self._partitions():
             topic, partition = self._rng.choice(partitions)
-            replicas = self._rng.sample(self.cluster.ids, min(_REPLICAS, len(self.cluster.ids)))
+            # Not to one alone: what that had acknowledged, its power failure might lose.
+            replicas = self._rng.sample(self.cluster.ids, self._rng.randint(2, len(self.cluster.ids)))
             self._ask_to_reassign(topic, partition, replicas)
 
     def _cancel_reassignments(self) -> None:
