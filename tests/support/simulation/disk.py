@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.files.run_mark import FILE_NAME as RUN_MARK
+from broker.log.files import run_mark
 from broker.zk.session_file import FILE_NAME as SESSIONS
 
 _File = tuple[int, int]
@@ -26,6 +26,8 @@ class SyncedFiles:
     def install(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(os, "fsync", self._sync)
         patch.setattr(os, "fdatasync", self._sync)
+        # The page cache of the machine keeps what it likes; the simulation's keeps all until the power is cut.
+        patch.setattr(run_mark, "_cached", lambda fd, at: True)
 
     def _sync(self, fd: int) -> None:
         stat = os.fstat(fd)
@@ -41,6 +43,6 @@ class SyncedFiles:
             if keep < stat.st_size:
                 os.truncate(path, keep)
                 cut.append(f"{path.parent.name.rpartition('.')[0] or path.parent.name}: {stat.st_size} to {keep}")
-        for name in (RUN_MARK, SESSIONS):
+        for name in (run_mark.FILE_NAME, SESSIONS):
             (folder / name).unlink(missing_ok=True)
         return cut
