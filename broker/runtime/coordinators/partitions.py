@@ -24,9 +24,10 @@ from broker.model.log_errors import CorruptLog, LogDirFailed, LogUnread, NoDescr
 from broker.runtime.ports import Loop, Timer
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
+from broker.wire.compression import CodecMissing
 from broker.wire.coordinator_records.scan import Found, read_batch, scan
 from broker.wire.errors import ErrorCode
-from broker.wire.record_batch import CorruptBatch, is_cut_off, read_header
+from broker.wire.record_batch import BatchHeader, CorruptBatch, is_cut_off, read_header
 
 logger = logging.getLogger(__name__)
 
@@ -272,7 +273,7 @@ class CoordinatorPartitions(Generic[S]):
         return len(slice_)
 
     def _take(self, found: _Coordinated[S], slice_: memoryview) -> None:
-        """Hand the records of whole batches on. Raises CorruptBatch."""
+        """Hand the records of whole batches on. Raises CorruptBatch, for want of a codec above all."""
         data, at = bytes(slice_), 0
         while at < len(data):
             records: list[Found] = []
@@ -283,7 +284,7 @@ class CoordinatorPartitions(Generic[S]):
             if is_cut_off(slice_, at):
                 return
             header = read_header(slice_, at)
-            found.state.take(read_batch(header, slice_[at : at + header.size]))
+            found.state.take(_records_of(found.replica.name, header, slice_[at : at + header.size]))
             found.next_offset = header.last_offset + 1
             at += header.size
 
@@ -310,3 +311,16 @@ class CoordinatorPartitions(Generic[S]):
         if self._loading_since.pop(partition, None) is not None:
             for listener in self._listeners:
                 self._loop.call_soon(listener)
+
+
+def _records_of(partition: str, header: BatchHeader, batch: memoryview) -> list[Found]:
+    """None of a batch that nobody can read: under a right CRC a client wrote it so, and every replica has it so. Raises
+    CorruptBatch where another broker could read it.
+    """
+    try:
+        return read_batch(header, batch)
+    except CorruptBatch as unreadable:
+        if isinstance(unreadable.__cause__, CodecMissing):
+            raise
+        logger.warning("%s: a batch at offset %d is passed over: %s", partition, header.base_offset, unreadable.reason)
+        return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
-from broker.wire.record_batch import CorruptBatch, read_header, seal
+from broker.wire.record_batch import HEADER_SIZE, CorruptBatch, read_header, seal
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.coordinated import Values
 from tests.support.fake_loop import FakeLoop
@@ -179,13 +180,35 @@ def test_headers_that_are_none_keep_no_record_from_being_read() -> None:
     assert state.values[1:] == ["good", "odd", "behind", "last"]
 
 
-def test_records_that_cannot_be_inflated_keep_a_broker_from_leading_and_its_copy_from_being_thrown_away() -> None:
-    """A codec may be missing here. A state without what others have written would be a wrong one; the files are sound,
-    for their CRCs are looked at before.
+def unreadable_batches() -> list[memoryview]:
+    """Under right CRCs: records that are not what their codec writes, of no codec that there is, and that are none."""
+    batches = [memoryview(bytearray(encode_batch([NewRecord(b"k", b"odd")], timestamps=1))) for _ in range(3)]
+    for batch, attributes in zip(batches, (int(Compression.GZIP), 7, 0), strict=True):
+        if not attributes:
+            batch[HEADER_SIZE] = 0x7F
+        seal(read_header(batch)._replace(attributes=attributes), batch)
+    return batches
+
+
+@pytest.mark.parametrize("batch", unreadable_batches(), ids=["not-gzip", "no-codec", "no-records"])
+def test_records_that_nobody_can_read_keep_no_other_from_being_read(batch: memoryview) -> None:
+    """Some client wrote them so, and every replica has them so: the partition would be gone for good."""
+    many = one_with(batch)
+    assert many.offline == []
+    state = many.partitions.find(0)
+    assert isinstance(state, Values)
+    assert state.values[1:] == ["last"]
+
+
+def test_records_of_a_codec_that_is_not_installed_keep_a_broker_from_leading_and_its_copy_from_being_thrown_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A state without what others have written would be a wrong one; the files are sound, for their CRCs are looked at
+    before.
     """
     batch = memoryview(bytearray(encode_batch([NewRecord(b"k", b"v")], timestamps=1)))
-    header = read_header(batch)
-    seal(header._replace(attributes=int(Compression.GZIP)), batch)
+    seal(read_header(batch)._replace(attributes=int(Compression.ZSTD)), batch)
+    monkeypatch.setitem(sys.modules, "cramjam", None)
     many = one_with(batch)
     assert len(many.offline) == 1
     assert not many.replicas[0].damaged
