@@ -6,6 +6,8 @@ simulation's. A seed decides everything, so a seed that fails fails again: its t
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -53,6 +55,29 @@ def test_a_seed_does_the_same_each_time(tmp_path: Path) -> None:
     first, second = run(1, tmp_path / "first"), run(1, tmp_path / "second")
     assert first == second
     assert len(first.trace) > 100
+
+
+def test_other_threads_of_this_python_live_on_in_their_own_time(tmp_path: Path) -> None:
+    over, failed = threading.Event(), list[BaseException]()
+
+    def other() -> None:
+        while not over.is_set():
+            try:
+                began_s = time.monotonic()
+                time.sleep(0.0005)
+                assert time.monotonic() - began_s >= 0.0005
+            except BaseException as error:
+                failed.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        outcome = run(1, tmp_path)
+    finally:
+        over.set()
+        thread.join()
+    assert outcome.failure is None, outcome.text()
+    assert not failed
 
 
 def _acknowledge_at_append(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import random
 import time
 import traceback
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ from broker.zk.session_file import RecordedSession
 from tests.support.simulation.broker import LISTENER, PORT, BrokerProcess
 from tests.support.simulation.clients import Administrator, Consumer, IdempotentProducer, Producer
 from tests.support.simulation.disk import SyncedFiles
-from tests.support.simulation.fibers import Process, running, sleep_ms
+from tests.support.simulation.fibers import Process, running, sleep_ms, take_part, takes_part
 from tests.support.simulation.loop import SimulatedLoop
 from tests.support.simulation.network import Network
 from tests.support.simulation.observer import Observer
@@ -145,7 +145,7 @@ class _Errors(logging.Handler):
         self._scheduler = scheduler
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and record.exc_info[1] is not None:
+        if takes_part() and record.exc_info and record.exc_info[1] is not None:
             lines = "".join(traceback.format_exception(record.exc_info[1]))
             self._scheduler.failures.append(f"{record.getMessage()}\n{lines}")
 
@@ -154,6 +154,7 @@ class _Errors(logging.Handler):
 def simulated(seed: int, folder: Path, brokers: int = 3, settings: dict[str, str] | None = None) -> Iterator[Cluster]:
     """A cluster whose brokers are not started yet."""
     scheduler = Scheduler(seed)
+    take_part(True)
     with pytest.MonkeyPatch.context() as patch:
         _take_over(patch, scheduler)
         cluster = Cluster(scheduler, folder, brokers, settings or {})
@@ -169,16 +170,22 @@ def simulated(seed: int, folder: Path, brokers: int = 3, settings: dict[str, str
             logger.setLevel(level)
             logger.removeHandler(errors)
             cluster.close()
+            take_part(False)
 
 
 def _take_over(patch: pytest.MonkeyPatch, scheduler: Scheduler) -> None:
     """Clocks and chance."""
     rng = random.Random(scheduler.rng.random())
-    patch.setattr(time, "monotonic", lambda: scheduler.now_ms / 1e3)
-    patch.setattr(time, "monotonic_ns", lambda: int(scheduler.now_ms * 1e6))
-    patch.setattr(time, "time_ns", lambda: _EPOCH_NS + int(scheduler.now_ms * 1e6))
-    patch.setattr(time, "sleep", lambda seconds: sleep_ms(seconds * 1e3))
-    patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=rng.getrandbits(128), version=4))
+
+    def replace(module: Any, name: str, call: Callable[..., Any]) -> None:
+        real = getattr(module, name)
+        patch.setattr(module, name, lambda *given: (call if takes_part() else real)(*given))
+
+    replace(time, "monotonic", lambda: scheduler.now_ms / 1e3)
+    replace(time, "monotonic_ns", lambda: int(scheduler.now_ms * 1e6))
+    replace(time, "time_ns", lambda: _EPOCH_NS + int(scheduler.now_ms * 1e6))
+    replace(time, "sleep", lambda seconds: sleep_ms(seconds * 1e3))
+    replace(uuid, "uuid4", lambda: uuid.UUID(int=rng.getrandbits(128), version=4))
     made = SimpleNamespace(Random=lambda seed=None: random.Random(rng.getrandbits(64)), **_functions(rng))
     for module in (backoff, control_plane):
         patch.setattr(module, "random", made)

@@ -13,6 +13,7 @@ import pytest
 
 from broker.log.files import run_mark
 from broker.zk.session_file import FILE_NAME as SESSIONS
+from tests.support.simulation.fibers import takes_part
 
 _File = tuple[int, int]
 
@@ -24,10 +25,14 @@ class SyncedFiles:
         self._synced: dict[_File, int] = {}
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(os, "fsync", self._sync)
-        patch.setattr(os, "fdatasync", self._sync)
+        for name in ("fsync", "fdatasync"):
+            self._replace(patch, name)
         # The page cache of the machine keeps what it likes; the simulation's keeps all until the power is cut.
         patch.setattr(run_mark, "_cached", lambda fd, at: True)
+
+    def _replace(self, patch: pytest.MonkeyPatch, name: str) -> None:
+        real = getattr(os, name)
+        patch.setattr(os, name, lambda fd: (self._sync if takes_part() else real)(fd))
 
     def _sync(self, fd: int) -> None:
         stat = os.fstat(fd)

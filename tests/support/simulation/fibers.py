@@ -14,6 +14,8 @@ from typing import Any
 
 from tests.support.simulation.scheduler import Scheduler
 
+_own = threading.local()
+
 
 class FiberEnded(BaseException):
     """The process of this fiber is dead."""
@@ -119,6 +121,7 @@ class Fiber:
             raise FiberEnded
 
     def _run(self) -> None:
+        take_part(True)
         self._go.acquire()
         try:
             if not self._killed:
@@ -129,6 +132,16 @@ class Fiber:
             self.process.scheduler.failures.append(f"{self.process.name}: {self.name}:\n{traceback.format_exc()}")
         self.done = True
         self._back.release()
+
+
+def take_part(yes: bool) -> None:
+    """Whether the thread that calls this is of the simulation from now on: the scheduler's and each fiber's are."""
+    _own.takes_part = yes
+
+
+def takes_part() -> bool:
+    """Other threads of this Python, which tests before have left, live on in their own time."""
+    return getattr(_own, "takes_part", False)
 
 
 def running() -> Fiber:
