@@ -93,19 +93,20 @@ class Bystander:
 
 def wait_served(port: int, topic: str, group: str) -> None:
     """Until the broker serves a round of such a client."""
+    eventually(lambda: is_served(port, topic, group), f"a round of a client on port {port}", timeout_s=60)
 
-    def served() -> bool:
+
+def is_served(port: int, topic: str, group: str) -> bool:
+    """Whether the broker serves one."""
+    try:
+        client = RawClient(port)
         try:
-            client = RawClient(port)
-            try:
-                _round(client, topic, group)
-            finally:
-                client.close()
-        except (OSError, EOFError, AssertionError):
-            return False
-        return True
-
-    eventually(served, f"a round of a client on port {port}", timeout_s=60)
+            _round(client, topic, group)
+        finally:
+            client.close()
+    except (OSError, EOFError, AssertionError):
+        return False
+    return True
 
 
 def _round(client: RawClient, topic: str, group: str | None) -> None:

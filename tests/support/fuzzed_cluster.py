@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from broker.net.complaints import INTERVAL_MS, KINDS_MAX
 from broker.wire.api import ApiKey
 from tests.support.brokers import Cluster, running_cluster
-from tests.support.bystander import Bystander, wait_served
+from tests.support.bystander import Bystander, is_served, wait_served
 from tests.support.fuzz_values import NAMES
 from tests.support.processes import descriptors, resident_kib
+from tests.support.wait import eventually
 
 CLUSTERS_OWN: Final = frozenset(
     {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN}
@@ -80,6 +82,23 @@ class Fuzzed:
         """Once all connections of the traffic are closed."""
         assert descriptors(self._pid) <= self._descriptors + _DESCRIPTORS_GROWTH_MAX, "descriptors stay open"
 
+    def serve_again(self) -> None:
+        """Start the target again, with all that the frames have left in its logs, and have it serve: topics that they
+        had deleted, through the other broker, which takes them for the cluster's, are made anew.
+        """
+        self.target.kill()
+        self.target.start()
+
+        def served() -> bool:
+            gone = [name for name in (GOOD, OFFSETS_TOPIC) if self.cluster.state(name, 0) is None]
+            if gone:
+                # One whose deletion is under way is there for a while.
+                with suppress(KafkaException):
+                    _make(self.cluster, self.target.broker_id, gone)
+            return is_served(self.target.port, GOOD, GOOD)
+
+        eventually(served, "a round of a client of the broker that was started again")
+
     def _check_log(self, output: str) -> None:
         wrong = _WRONG.search(output)
         assert wrong is None, output[max(0, wrong.start() - 500) : wrong.start() + 3000]
@@ -90,19 +109,22 @@ class Fuzzed:
         assert closed <= (KINDS_MAX + 1) * intervals, f"{closed} lines of closed connections in {intervals} intervals"
 
 
+def _make(cluster: Cluster, leader: int, names: Sequence[str]) -> None:
+    """Topics of which that broker leads all partitions. Raises KafkaException."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    topics = [NewTopic(name, _PARTITIONS, replica_assignment=[[leader]] * _PARTITIONS) for name in names]
+    for created in admin.create_topics(topics).values():
+        created.result()
+
+
 @contextmanager
 def fuzzed_cluster(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Fuzzed]:
     """settings: of both brokers, beside those of these tests."""
     with running_cluster(folder, brokers=2, settings={**_SETTINGS, **(settings or {})}) as cluster:
         target = cluster.controller()
         assert target is not None
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         topics = [GOOD, *NAMES[:3], OFFSETS_TOPIC, TRANSACTION_TOPIC]
-        made = admin.create_topics(
-            [NewTopic(name, _PARTITIONS, replica_assignment=[[target]] * _PARTITIONS) for name in topics]
-        )
-        for created in made.values():
-            created.result()
+        _make(cluster, target, topics)
         for name in topics:
             cluster.wait_told(name)
         wait_served(cluster.brokers[target].port, GOOD, GOOD)

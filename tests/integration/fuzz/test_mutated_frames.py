@@ -13,7 +13,6 @@ from typing import Final
 import pytest
 
 from broker.wire.api import SUPPORTED, ApiKey
-from tests.support.bystander import wait_served
 from tests.support.fuzz_mutations import MUTATIONS
 from tests.support.fuzz_requests import Requests
 from tests.support.fuzz_traffic import Traffic
@@ -69,13 +68,6 @@ def _fuzz(fuzzed: Fuzzed, frames: int, seed: int, grown_mib_max: float) -> None:
     assert all(each.answers > each.frames * 0.1 for each in counts), "a quarter of the frames is as it should be"
 
 
-def _starts_again(fuzzed: Fuzzed) -> None:
-    """With all that the frames have left in its logs."""
-    fuzzed.target.kill()
-    fuzzed.target.start()
-    wait_served(fuzzed.target.port, GOOD, GOOD)
-
-
 def test_ten_thousand_frames_disturb_nobody(tmp_path: Path) -> None:
     with fuzzed_cluster(tmp_path) as fuzzed:
         _fuzz(fuzzed, 10_000, seed=20, grown_mib_max=64)
@@ -86,4 +78,4 @@ def test_ten_thousand_frames_disturb_nobody(tmp_path: Path) -> None:
 def test_a_million_frames_disturb_nobody_and_the_broker_starts_again(tmp_path: Path) -> None:
     with fuzzed_cluster(tmp_path) as fuzzed:
         _fuzz(fuzzed, FRAMES, SEED, grown_mib_max=256)
-        _starts_again(fuzzed)
+        fuzzed.serve_again()
