@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from harness.clients.late import in_time
 from tests.support.line_program import Ask, line_program
 
 WAIT_S = 60
@@ -189,21 +189,8 @@ class _RequestLost(Exception):
 
 def _in_time(call: Callable[[], None]) -> None:
     """Raises _RequestLost, and what the call raises."""
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            call()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name="kafka-python-call", daemon=True)
-    thread.start()
-    thread.join(LOST_S)
-    if thread.is_alive():
+    if not in_time(call, LOST_S):
         raise _RequestLost(f"no answer in {LOST_S} s")
-    if failed:
-        raise failed[0]
 
 
 class Aiokafka:

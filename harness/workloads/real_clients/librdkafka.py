@@ -6,11 +6,11 @@ once, in place of its error callback.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial as bound
 from typing import Any
 
+from harness.clients.late import in_time
 from harness.clients.values import parse_value
 from harness.operations import outcomes
 from harness.operations.op import Outcome
@@ -253,21 +253,8 @@ def _places(topic: str, offsets: Mapping[int, int]) -> Sequence[Any]:
 
 def _given_up_late(call: Callable[[], None]) -> None:
     """Raises CallFailed, of the call or because it has not come back after HUNG_S."""
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            call()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name="client-call", daemon=True)
-    thread.start()
-    thread.join(HUNG_S)
-    if thread.is_alive():
+    if not in_time(call, HUNG_S):
         raise CallFailed(outcomes.TIMEOUT)
-    if failed:
-        raise failed[0]
 
 
 class LibrdkafkaTransactional:
