@@ -100,11 +100,8 @@ class Link:
         elif to_itself:
             self._failed(errno.ECONNREFUSED)
         else:
-            self._cancel_timer()
-            self._connected = True
-            self._connected_ms = self._loop.now_ms()
             self._loop.modify(self._socket.fileno(), READABLE)
-            self._on_event(LinkEvent.CONNECTED)
+            self._is_connected()
 
     def look(self) -> None:
         """See now whether the connection has ended, and report it, without waiting for the loop's next turn."""
@@ -127,8 +124,17 @@ class Link:
             return
         except OSError:
             received = b""
-        if received:
-            return
+        if not received:
+            self._has_ended()
+
+    def _is_connected(self) -> None:
+        self._cancel_timer()
+        self._connected = True
+        self._connected_ms = self._loop.now_ms()
+        self._on_event(LinkEvent.CONNECTED)
+
+    def _has_ended(self) -> None:
+        """A connection that was there."""
         if self._loop.now_ms() - self._connected_ms >= _SOUND_MS:
             self._failures = 0
         # The first time at once: what comes next tells a dead process from a closed connection.
