@@ -24,7 +24,7 @@ from broker.model.log_errors import CorruptLog, LogDirFailed, LogUnread, NoDescr
 from broker.runtime.ports import Loop, Timer
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
-from broker.wire.compression import CodecMissing
+from broker.wire.compression import CodecMissing, CompressionError
 from broker.wire.coordinator_records.scan import Found, read_batch, scan
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import BatchHeader, CorruptBatch, is_cut_off, read_header
@@ -261,7 +261,7 @@ class CoordinatorPartitions(Generic[S]):
         except (LogDirFailed, CorruptLog) as failure:
             self._replicas.take_offline(found.replica, failure)
             return 0
-        except (CorruptBatch, OSError) as failure:
+        except (CorruptBatch, CodecMissing, OSError) as failure:
             # Every copy has these bytes: the read has looked at their CRCs. Another broker may have a codec more.
             unread = LogUnread(found.replica.topic_partition, f"offset {found.next_offset}", str(failure))
             self._replicas.take_offline(found.replica, unread)
@@ -273,7 +273,7 @@ class CoordinatorPartitions(Generic[S]):
         return len(slice_)
 
     def _take(self, found: _Coordinated[S], slice_: memoryview) -> None:
-        """Hand the records of whole batches on. Raises CorruptBatch, for want of a codec above all."""
+        """Hand the records of whole batches on. Raises CorruptBatch, CodecMissing."""
         data, at = bytes(slice_), 0
         while at < len(data):
             records: list[Found] = []
@@ -315,12 +315,12 @@ class CoordinatorPartitions(Generic[S]):
 
 def _records_of(partition: str, header: BatchHeader, batch: memoryview) -> list[Found]:
     """None of a batch that nobody can read: under a right CRC a client wrote it so, and every replica has it so. Raises
-    CorruptBatch where another broker could read it.
+    CodecMissing: another broker may have the codec.
     """
     try:
         return read_batch(header, batch)
-    except CorruptBatch as unreadable:
-        if isinstance(unreadable.__cause__, CodecMissing):
-            raise
-        logger.warning("%s: a batch at offset %d is passed over: %s", partition, header.base_offset, unreadable.reason)
+    except CodecMissing:
+        raise
+    except (CorruptBatch, CompressionError) as unreadable:
+        logger.warning("%s: a batch at offset %d is passed over: %s", partition, header.base_offset, unreadable)
         return []

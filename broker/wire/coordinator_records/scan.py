@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from broker.wire.raw_records import payload_of, raw_records, read_varint
+from broker.wire.raw_records import inflated, raw_records, read_varint
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
     CONTROL_BIT,
@@ -118,12 +118,13 @@ def _records(
 
 
 def read_batch(header: BatchHeader, batch: memoryview) -> list[Found]:
-    """The records of any batch. Raises CorruptBatch, also where they cannot be inflated.
+    """The records of any batch. Raises CorruptBatch, or CompressionError where they cannot be inflated, among it
+    CodecMissing.
 
     Their headers say nothing to a coordinator, and may be anything: nobody has looked at a producer's.
     """
     kind, producer_id = header.attributes & _KIND, header.producer_id
-    payload = payload_of(header, batch)
+    payload = inflated(header, batch)
     found: list[Found] = []
     for raw in raw_records(header, payload):
         value: bytes | None = None
