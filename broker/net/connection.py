@@ -17,7 +17,7 @@ from typing import Any, Final
 from broker.model.timers import TimerHandle
 from broker.net.complaints import Complaints
 from broker.net.first_to_end import moved_up
-from broker.net.loop import FAILED, HUNG_UP, READABLE, WRITABLE, EpollLoop
+from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
 from broker.net.send import FileFailure, HeldFiles, OutputQueue
 from broker.net.slot import Slot, take_fulfilled
@@ -179,8 +179,9 @@ class Connection:
                 break
             later.abandon()
         if self.open:
-            # Earlier requests may wait for weeks, which is nothing to their sender once it has gone.
-            self._set_events((self._events & ~READABLE) | HUNG_UP)
+            # Earlier requests may wait for weeks, which is nothing to their sender once it has gone. That it has gone
+            # stands behind all that it sent before, and does not come through a full window.
+            self._set_events(self._events | READABLE)
 
     def close(self, reason: str = "") -> None:
         """Close at once; responses that are not sent are lost. reason: logged when there is one."""
@@ -206,13 +207,11 @@ class Connection:
         if events & WRITABLE:
             self._full = False
             self._want_send()
-        if events & (READABLE | FAILED | HUNG_UP):
-            if self._linger is not None:
-                self._discard()
-            elif not self._paused and not self._reading_done:
+        if self.open and events & (READABLE | FAILED):
+            if self._reading_done:
+                self._discard(events)
+            elif not self._paused:
                 self._read()
-            elif self._refused is not None and self._slots:
-                self.close(self._refused.close_reason or "")
             elif events & FAILED:
                 self.close("reset by the other end while responses were pending" if self._slots else "")
 
@@ -296,7 +295,6 @@ class Connection:
                 self._complaints.closing(self.address, close_reason)
             self._closing = True
             self._slots.clear()
-            self._set_events(self._events & ~HUNG_UP)  # what is left to send is sent to one that listens only
         before = self._output.pending_bytes
         try:
             done = not self._output if self._full else self._output.send(self._socket)
@@ -343,12 +341,17 @@ class Connection:
         self._linger = self._loop.call_later(LINGER_MS, self.close)
         self._set_events(READABLE)
 
-    def _discard(self) -> None:
+    def _discard(self, events: int) -> None:
+        """Read what comes after the refused request, for its end alone."""
+        self._received.drop()
         try:
             if self._socket.recv(_DISCARD_BYTES):
                 return
         except BlockingIOError:
             return
         except OSError:
-            pass
-        self.close()
+            events |= FAILED
+        if self._linger is None and self._closing and not events & FAILED:
+            self._set_events(self._events & ~READABLE)  # what is left to send is sent to one that listens only
+        else:
+            self.close(self._refused.close_reason or "" if self._slots and self._refused is not None else "")

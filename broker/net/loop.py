@@ -31,8 +31,6 @@ _log = logging.getLogger(__name__)
 READABLE: Final = select.EPOLLIN
 WRITABLE: Final = select.EPOLLOUT
 FAILED: Final = select.EPOLLERR | select.EPOLLHUP
-HUNG_UP: Final = select.EPOLLRDHUP
-"""The other end sends no more. Only where a descriptor is registered with it: a reader sees the stream's end anyway."""
 _EVENTS_PER_TURN_MAX: Final = 1024
 
 

@@ -16,7 +16,7 @@ from broker.net.connection import IN_FLIGHT_MAX, UNSENT_BYTES_MAX
 from broker.net.loop import EpollLoop
 from broker.net.send import OutputQueue
 from broker.net.slot import Slot
-from tests.integration.net.connections import Server, collect, framed, read_frames, shut, split
+from tests.integration.net.connections import Server, collect, framed, read_frames, shut
 from tests.integration.net.until import Until
 
 pytestmark = pytest.mark.guarantee("bounded-queues", "frame-lengths", "slow-consumer")
@@ -197,69 +197,6 @@ def test_connection_reset_by_the_client_closes_and_a_late_response_does_nothing(
     assert not slot.open
     slot.fulfil([b"late"])
     server.loop.run_once(timeout_ms_max=0)
-
-
-def test_slot_close_connection_sends_earlier_responses_then_ends_the_stream(
-    server: Server, until: Until, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = server.connect(receive_buffer=8192)
-    client.send(framed(b"a", b"b", b"c"))
-    until(lambda: len(server.slots) == 3)
-    a, b, c = server.slots
-    b.close_connection("acks=0 failed")
-    assert (a.open, c.open) == (True, False), "nobody needs to work for an answer behind the last one"
-    c.fulfil([b"never"])
-    server.loop.run_once(timeout_ms_max=0)
-    assert server.connection.open
-    # More input may not turn the close into a reset that overtakes the answer.
-    client.send(framed(b"ignored"))
-    answer = bytes(1_500_000)  # more than the client's kernel takes before it is read
-    a.fulfil([answer])
-    for _ in range(5):
-        server.loop.run_once(timeout_ms_max=5)
-    got = bytearray()
-    until(lambda: collect(client, got))
-    assert split(got) == [answer]
-    assert len(server.frames) == 3
-    client.close()
-    until(lambda: len(server.closed) == 1)
-    assert caplog.text.count("acks=0 failed") == 1
-
-
-def test_slot_close_connection_waits_for_no_earlier_response_once_the_client_is_gone(
-    server: Server, until: Until, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = server.connect()
-    client.send(framed(b"a poll that waits for weeks", b"nonsense", b"c"))
-    until(lambda: len(server.slots) == 3)
-    poll, nonsense, _ = server.slots
-    nonsense.close_connection("it makes no sense")
-    for _ in range(3):
-        server.loop.run_once(timeout_ms_max=0)
-    assert server.connection.open
-    client.shutdown(socket.SHUT_WR)
-    until(lambda: len(server.closed) == 1)
-    assert not poll.open
-    assert caplog.text.count("it makes no sense") == 1
-    assert collect(client, bytearray())
-
-
-def test_slot_close_connection_with_a_response_sends_it_before_the_end(
-    server: Server, until: Until, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = server.connect()
-    client.send(framed(b"a", b"b", b"c"))
-    until(lambda: len(server.slots) == 3)
-    a, b, c = server.slots
-    c.fulfil([b"never"])
-    b.close_connection("", [b"go away"])
-    a.fulfil([b"first"])
-    got = bytearray()
-    until(lambda: collect(client, got))
-    assert split(got) == [b"first", b"go away"]
-    client.close()
-    until(lambda: len(server.closed) == 1)
-    assert "closing connection" not in caplog.text
 
 
 def test_connection_in_flight_bound_stops_reading_until_half_have_responses(server: Server, until: Until) -> None:
