@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,10 +20,11 @@ from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from broker.net.complaints import INTERVAL_MS, KINDS_MAX
 from broker.wire.api import ApiKey
 from tests.support.brokers import Cluster, running_cluster
-from tests.support.bystander import Bystander, is_served, wait_served
+from tests.support.bystander import Bystander, wait_served
 from tests.support.fuzz_values import NAMES
 from tests.support.processes import descriptors, resident_kib
 from tests.support.wait import eventually
+from tests.support.whole_round import whole_round
 
 CLUSTERS_OWN: Final = frozenset(
     {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN}
@@ -83,21 +84,40 @@ class Fuzzed:
         assert descriptors(self._pid) <= self._descriptors + _DESCRIPTORS_GROWTH_MAX, "descriptors stay open"
 
     def serve_again(self) -> None:
-        """Start the target again, with all that the frames have left in its logs, and have it serve: topics that they
-        had deleted, through the other broker, which takes them for the cluster's, are made anew.
+        """Start both brokers again, with all that the frames have left in their logs and in ZooKeeper, and have a real
+        client served: what it needs may be anywhere by then, and topics that were deleted through the other broker,
+        which takes the frames for the cluster's, are made anew.
         """
-        self.target.kill()
-        self.target.start()
+        for broker in self.cluster.brokers.values():
+            broker.kill()
+        for broker in self.cluster.brokers.values():
+            broker.start()
+        refused: list[str] = []
 
         def served() -> bool:
             gone = [name for name in (GOOD, OFFSETS_TOPIC) if self.cluster.state(name, 0) is None]
-            if gone:
-                # One whose deletion is under way is there for a while.
-                with suppress(KafkaException):
+            try:
+                if gone:
+                    # One whose deletion is under way is there for a while.
                     _make(self.cluster, self.target.broker_id, gone)
-            return is_served(self.target.port, GOOD, GOOD)
+                whole_round(self.cluster.bootstrap, GOOD, GOOD)
+            except KafkaException as error:
+                refused.append(str(error))
+                return False
+            return True
 
-        eventually(served, "a round of a client of the broker that was started again")
+        try:
+            eventually(served, "a round of a client after a new start", timeout_s=120)
+        except AssertionError as error:
+            states = {
+                f"{name}-{partition}": self.cluster.state(name, partition)
+                for name in (GOOD, OFFSETS_TOPIC)
+                for partition in range(_PARTITIONS)
+            }
+            outputs = [
+                f"broker {broker.broker_id}: {broker.output[-2000:]}" for broker in self.cluster.brokers.values()
+            ]
+            raise AssertionError("\n".join([str(error), *refused[-3:], str(states), *outputs])) from error
 
     def _check_log(self, output: str) -> None:
         wrong = _WRONG.search(output)
