@@ -202,8 +202,10 @@ class Leader:
         return known
 
     def propose_shrink(self, now_ms: float) -> Proposal | None:
-        """The ISR without those that were not caught up within the lag time; None when all are, or one is in flight."""
-        if self.isr.pending is not None:
+        """The ISR without those that were not caught up within the lag time; None when all are, or one is in flight, or
+        where the ISR does not name this leader, as by a state that no controller makes: it might become empty.
+        """
+        if self.isr.pending is not None or self.broker_id not in self.isr.committed:
             return None
         late = {
             broker

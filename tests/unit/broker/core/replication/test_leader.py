@@ -128,6 +128,14 @@ def test_shrink_drops_those_late_beyond_the_lag_time() -> None:
     assert role.propose_shrink(500.0) is None
 
 
+@pytest.mark.parametrize("isr", [(2,), (2, 3)])
+def test_leader_that_the_isr_does_not_name_proposes_no_smaller_one(isr: tuple[int, ...]) -> None:
+    """As a LeaderAndIsr may say that no controller makes: with all late, nobody would be left."""
+    role = leader(isr=isr)
+    assert role.propose_shrink(101.0) is None
+    assert role.isr.pending is None
+
+
 def test_committed_shrink_lets_the_watermark_rise() -> None:
     role = leader()
     fetch(role, 2, 10, now=50.0)
