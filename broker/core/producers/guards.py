@@ -79,7 +79,7 @@ class Guards:
             del self._held[producer_id]
 
     def clear(self) -> None:
-        """The log was cut, or is read anew."""
+        """The log was cut, or is read anew, or its leader's leadership has begun."""
         self._held.clear()
 
 

@@ -127,6 +127,10 @@ class ProducerStates:
         """
         return self.in_transaction(producer_id) or self._guards.holds(producer_id, guard)
 
+    def drop_guards(self) -> None:
+        """A leadership begins: what was asked for before has to be asked for again."""
+        self._guards.clear()
+
     def check_guard(self, producer_id: int, epoch: int, first_sequence: int) -> ErrorCode:
         """Whether a batch may begin or continue a transaction; first_sequence: −1 of a coordinator's batch."""
         if self.in_transaction(producer_id):

@@ -257,6 +257,7 @@ class RoleChanges:
                 log.assign_epoch(role.leader_epoch, log.staged_end_offset)
                 # What this replica once wrote may have been damaged since, and now readers depend on it.
                 log.forget_checked()
+                log.producers.drop_guards()
                 replica.served.clear()
                 role.alive = self._replicas.live_brokers
                 # The controller elected it with knowledge of its stop: from now on its log is the partition's.

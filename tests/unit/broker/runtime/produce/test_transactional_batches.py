@@ -149,6 +149,51 @@ def test_word_that_a_change_of_leader_overtakes_sends_the_producer_to_the_new_le
 
 
 @pytest.mark.guarantee("no-hanging-transactions")
+def test_word_on_an_earlier_leadership_does_not_count_in_the_next() -> None:
+    """The transaction is aborted under another leader, whose marker is lost with it: what was asked for before would
+    begin a transaction that nobody ends. The producer asks anew.
+    """
+    cluster = settled()
+    manager, verifier = cluster.nodes[1].up, AskedVerifier()
+    manager.gate.verifier = verifier
+
+    def send() -> FakeSlot:
+        parts = [produce.ProducePartition(TOPIC, 0, transactional("a", PRODUCER))]
+        body = produce.encode_request(9, produce.ProduceRequest("tx", -1, 30000, parts))
+        return cluster.request(1, ApiKey.PRODUCE, 9, body)
+
+    held = send()
+    cluster.elect(2)
+    cluster.settle()
+    cluster.hold = lambda message: message.source == 2 or message.target == 2
+    origin = AppendOrigin.COORDINATOR
+    cluster.nodes[2].up.appender.append_records(
+        (TOPIC, 0), end_marker(PRODUCER, False), 1, origin, lambda _: None, 30000
+    )
+    cluster.settle()
+    cluster.kill(2)
+    cluster.write(leader=1, leader_epoch=cluster.state.leader_epoch + 1, isr=(1,))
+    cluster.settle()
+    again = send()
+    verifier.answer()
+    manager.end_of_turn()
+    assert result(held) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert (cluster.nodes[1].log.values(), again.done, len(verifier.asked)) == ([], False, 2)
+    verifier.answer()
+    cluster.settle()
+    assert result(again) == (ErrorCode.NONE, 0)
+
+
+def test_coordinator_that_lost_its_partition_meanwhile_sends_its_client_on(leader: Leader) -> None:
+    told: list[ErrorCode] = []
+    leader.manager.gate.verify("tx", PRODUCER, 0, (TOPIC, 0), told.append)
+    leader.cluster.elect(1)
+    leader.cluster.settle()
+    leader.answer()
+    assert told == [ErrorCode.NOT_COORDINATOR]
+
+
+@pytest.mark.guarantee("no-hanging-transactions")
 def test_word_on_the_transaction_before_does_not_count_for_the_next(leader: Leader) -> None:
     late = leader.produce(transactional("a", PRODUCER))
     leader.marker(committed=False)
