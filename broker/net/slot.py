@@ -113,6 +113,11 @@ class Slot:
         """False once the connection is gone, or closes before it comes to this slot; a fulfil then does nothing."""
         return self._owner.responses_wanted
 
+    @property
+    def done(self) -> bool:
+        """Fulfilled."""
+        return self.chunks is not None
+
 
 def take_fulfilled(slots: deque[Slot], output: OutputQueue) -> tuple[int, str | None]:
     """Move the responses at the front of `slots` to `output`, up to the first that is open, or that closes all.

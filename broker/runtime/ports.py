@@ -72,6 +72,11 @@ class ResponseSlot(Protocol):
         """False once the connection is gone, or closes before it comes to this slot; a fulfil then does nothing."""
         ...
 
+    @property
+    def done(self) -> bool:
+        """Fulfilled."""
+        ...
+
 
 class Peer(Protocol):
     """A pipelined connection to another broker, connected on demand, reconnected with backoff and jitter."""

@@ -10,6 +10,7 @@ Source: kafka.server.ReplicaManager.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection
 
@@ -47,6 +48,8 @@ from broker.runtime.requests.request import Request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+
+logger = logging.getLogger(__name__)
 
 _GONE_CLIENTS_MS = 10_000.0
 
@@ -252,7 +255,11 @@ class ReplicaManager:
     # -- the turn --------------------------------------------------------------------------------------------------
 
     def end_of_turn(self) -> None:
-        """Write, advance, complete, fetch, log: see the module's docstring."""
+        """Write, advance, complete, fetch, log: see the module's docstring.
+
+        Whoever is answered, or sends, contains errors of the program in that: they concern one connection, one fetcher.
+        What a write or a flush raises beyond what `write` handles ends the broker: nobody knows what is in the file.
+        """
         replicas = self.replicas
         self.appender.close_turn()
         if replicas.dirty:
@@ -320,7 +327,11 @@ class ReplicaManager:
     def _on_role_change(self, replica: Replica) -> None:
         self.fetch.on_role_change(replica)
         for listener in self._role_listeners:
-            listener(replica)
+            try:
+                listener(replica)
+            except Exception:
+                # The role is what it is: neither the others nor the end of a turn may break off for one of them.
+                logger.exception("%s: a listener to its role failed", replica.name)
 
     # -- failures and periodic duties ------------------------------------------------------------------------------
 

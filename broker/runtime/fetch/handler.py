@@ -12,6 +12,7 @@ Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -38,7 +39,7 @@ from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.replicas.replication_quotas import ReplicationQuotas
 from broker.runtime.requests.deadlines import Deadlines
 from broker.runtime.requests.old_clients import without_storage_errors
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.request import Request, give_up, refuse, respond
 from broker.wire.chunks import chunk_length
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import (
@@ -54,6 +55,8 @@ from broker.wire.messages.fetch import (
 from broker.wire.messages.fetch_request import TOPIC_IDS
 from broker.wire.messages.fetch_response import NODE_ENDPOINTS
 from broker.wire.primitives import MalformedFrame
+
+logger = logging.getLogger(__name__)
 
 _SCAN_MS = 1000.0
 _STORAGE_ERROR_FROM = 6
@@ -237,20 +240,33 @@ class FetchHandler:
             return
         woken, self._woken = self._woken, {}
         for wait in woken.values():
-            if wait.done:
-                continue
-            if not wait.request.open:
-                wait.request.slot.when_overtaken(None)
-                self._drop(wait)
-                continue
-            if not self._nothing_new(wait):
-                results, enough = self._reader.read(wait)
-                if enough:
-                    self._respond(wait, results)
-                    continue
-            if not wait.armed:
-                wait.armed = True
-                self._deadlines.add(wait, wait.body.max_wait_ms)
+            try:
+                self._look_at(wait)
+            except Exception:
+                self._give_up(wait)
+
+    def _look_at(self, wait: FetchWait) -> None:
+        if wait.done:
+            return
+        if not wait.request.open:
+            wait.request.slot.when_overtaken(None)
+            self._drop(wait)
+            return
+        if not self._nothing_new(wait):
+            results, enough = self._reader.read(wait)
+            if enough:
+                self._respond(wait, results)
+                return
+        if not wait.armed:
+            wait.armed = True
+            self._deadlines.add(wait, wait.body.max_wait_ms)
+
+    def _give_up(self, wait: FetchWait) -> None:
+        """An error of the program: it concerns this fetch, whose sender begins anew. Called where it is handled."""
+        logger.exception("fetch of %r from %s failed", wait.request.client_id, wait.request.context.client_address)
+        if not wait.done:
+            self._drop(wait)
+        give_up(wait.request.slot)
 
     def _nothing_new(self, wait: FetchWait) -> bool:
         """A follower's fetch, just counted, of which every partition stands at the leader's end: no need to read."""
@@ -266,7 +282,10 @@ class FetchHandler:
     def _complete(self, wait: FetchWait) -> None:
         """Time is over, or a response behind this one is there: respond with what there is."""
         if not wait.done:
-            self._respond(wait, self._reader.read(wait)[0])
+            try:
+                self._respond(wait, self._reader.read(wait)[0])
+            except Exception:
+                self._give_up(wait)
 
     def drop_gone(self) -> None:
         """Forget the long polls of clients that are gone: their time may be days."""

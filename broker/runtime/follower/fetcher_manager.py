@@ -5,6 +5,7 @@ Source: kafka.server.ReplicaFetcherManager, AbstractFetcherManager.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from broker.config.settings import Settings
@@ -18,6 +19,8 @@ from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.replicas.replication_quotas import ReplicationQuotas
 from broker.runtime.replicas.truncation import ReplicaTruncation
+
+logger = logging.getLogger(__name__)
 
 Peers = Callable[[BrokerId], Peer | None]
 """The fetch connection to a broker, made on first use with this broker's fetcher client id; None: address unknown."""
@@ -106,4 +109,9 @@ class ReplicaFetcherManager:
         if self.woken:
             woken, self.woken = self.woken, {}
             for fetcher in woken.values():
-                fetcher.maybe_send()
+                try:
+                    fetcher.maybe_send()
+                except Exception as error:
+                    # What one leader's fetcher got wrong ends neither the others' replication nor the broker.
+                    logger.exception("fetch from broker %d cannot be sent", fetcher.leader)
+                    fetcher.fail(f"cannot be sent, {type(error).__name__}")

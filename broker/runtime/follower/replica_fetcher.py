@@ -129,8 +129,7 @@ class ReplicaFetcher:
             self._forget.remove(key)
             state.sent = _ANOTHERS
         self.partitions[key] = self._due[key] = state
-        # LeaderAndIsr has just named that broker as leader, so it may be reachable again: end the pause after a
-        # failure.
+        # LeaderAndIsr has just named that broker as leader: it may be reachable again, whatever failed before.
         self.retry_now()
 
     def remove(self, replica: Replica) -> None:
@@ -268,7 +267,7 @@ class ReplicaFetcher:
         )
         peer = self._peers(self.leader)
         if peer is None:
-            self._fail("refused: the address of the leader is not known yet")
+            self.fail("refused: the address of the leader is not known yet")
             return
         opening = self._session_epoch == INITIAL_SESSION_EPOCH
         if not opening:
@@ -315,9 +314,10 @@ class ReplicaFetcher:
 
     def _on_failure(self, generation: int, reason: str) -> None:
         if generation == self._generation:
-            self._fail(reason)
+            self.fail(reason)
 
-    def _fail(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
+        """Begin a new session, after a pause."""
         logger.info("fetch from broker %d failed: %s", self.leader, reason)
         self._reset_session()
         self._paused_until_ms = self._loop.now_ms() + self._settings.replica_fetch_backoff_ms
@@ -330,7 +330,7 @@ class ReplicaFetcher:
         try:
             response = decode_response(FETCH_VERSION, view)
         except MalformedFrame as error:
-            self._fail(f"malformed response: {error}")
+            self.fail(f"malformed response: {error}")
             return
         if self._event_log is not None:
             log_response(self._event_log, self.leader, rid, response.results, self.partitions)

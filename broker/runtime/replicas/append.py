@@ -8,6 +8,7 @@ Source: ReplicaManager.appendRecords, DelayedProduce; UnifiedLog.append, analyze
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from enum import Enum
 from typing import Final
@@ -21,6 +22,7 @@ from broker.runtime.replicas.append_validation import coordinators_header, valid
 from broker.runtime.replicas.replica import PendingAppend, Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.deadlines import Deadlines
+from broker.runtime.requests.request import give_up
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import (
     CONTROL_BIT,
@@ -32,6 +34,8 @@ from broker.wire.record_batch import (
     InvalidBatch,
     read_header,
 )
+
+logger = logging.getLogger(__name__)
 
 ACKS_ALL: Final = -1
 
@@ -135,8 +139,7 @@ class Appender:
         if append.acks:
             self._turn.append(append)
         else:
-            append.finished = True
-            append.finish()
+            _hand_out(append)
 
     def _append(
         self,
@@ -266,8 +269,7 @@ class Appender:
             if append.waits:
                 add_deadline(append, append.timeout_ms, now_ms)
             else:
-                append.finished = True
-                append.finish()
+                _hand_out(append)
 
     def _confirm_written(self, append: PendingAppend) -> None:
         replica = append.replica
@@ -306,8 +308,7 @@ class Appender:
         append.waits = False
         if not append.in_turn:
             self._deadlines.remove(append, append.timeout_ms)
-            append.finished = True
-            append.finish()
+            _hand_out(append)
 
     def _time_out(self, append: PendingAppend) -> None:
         """Appends that are not committed by now have timed out; they stay in the log and may yet commit."""
@@ -315,8 +316,7 @@ class Appender:
             return
         append.error = ErrorCode.REQUEST_TIMED_OUT
         append.base_offset = -1
-        append.finished = True
-        append.finish()
+        _hand_out(append)
 
     def drop_gone(self) -> None:
         """Forget the time-outs of clients that are gone. What they sent stays, and commits as it may."""
@@ -342,6 +342,18 @@ class Appender:
                 isr=sorted(role.isr.committed),
                 min_isr=role.min_isr,
             )
+
+
+def _hand_out(append: PendingAppend) -> None:
+    """What goes wrong from here on concerns who waits for this outcome: others that share the turn get theirs, and the
+    broker goes on. All that the outcome says holds already.
+    """
+    append.finished = True
+    try:
+        append.finish()
+    except Exception:
+        logger.exception("%s-%d: what waited for an append failed", *append.partition)
+        give_up(append.slot)
 
 
 def _append_time(header: BatchHeader) -> int:

@@ -18,7 +18,7 @@ from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.deadlines import Deadlines
 from broker.runtime.requests.decoding import decode_or_refuse
-from broker.runtime.requests.request import Request, respond
+from broker.runtime.requests.request import Request, give_up, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.delete_records import (
     NO_LOW_WATERMARK,
@@ -187,4 +187,9 @@ class DeleteRecordsHandler:
     def _respond(self, pending: _Pending) -> None:
         pending.done = True
         version = pending.request.api_version
-        respond(pending.request, DeleteRecordsResponse(0, pending.topics).encode(version))
+        try:
+            respond(pending.request, DeleteRecordsResponse(0, pending.topics).encode(version))
+        except Exception:
+            # A follower's fetch, or the end of a role, may have called.
+            logger.exception("DeleteRecords of %r failed", pending.request.client_id)
+            give_up(pending.request.slot)

@@ -162,6 +162,10 @@ class _MeasuredSlot:
     def open(self) -> bool:
         return self._slot.open
 
+    @property
+    def done(self) -> bool:
+        return self._slot.done
+
     def _complete(self, response: Sequence[Chunk]) -> None:
         self._completed = True
         request = self._request

@@ -119,6 +119,14 @@ def respond_and_hang_up(request: Request, body: bytes) -> None:
     request.slot.close_connection("", (response_header(request) + body,))
 
 
+def give_up(slot: ResponseSlot | None) -> None:
+    """An error of the program has kept a response from being made: its sender would wait for it until its own time is
+    over, so the connection closes. Nothing where there is a response, or no slot. Call where the error is logged.
+    """
+    if slot is not None and not slot.done:
+        slot.close_connection("its response could not be made")
+
+
 def refuse(request: Request, reason: str) -> None:
     """Close the connection after the responses to earlier requests; for malformed bytes and failed acks=0."""
     request.slot.close_connection(reason)
