@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from broker.model.ids import Offset, TopicPartition
 
 
@@ -35,13 +37,23 @@ class CorruptLog(Exception):
 
 
 class LogUnread(CorruptLog):
-    """The files are sound as far as anybody knows, and cannot be read now: the replica goes offline until a restart,
-    and nothing is thrown away.
+    """The files are sound as far as anybody knows, and cannot be read now: the replica goes offline, and nothing is
+    thrown away. may_be_over: whether what kept it from being read may be over by now; until a restart it never is where
+    there is none.
     """
+
+    def __init__(
+        self, topic_partition: TopicPartition, where: str, reason: str, may_be_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        super().__init__(topic_partition, where, reason)
+        self.may_be_over = may_be_over
 
 
 class ProducersUnread(LogUnread):
-    """No descriptor was free to read a replica's producers with."""
+    """No descriptor was free to read a replica's producers with. To try again is the only way to know if one is now."""
+
+    def __init__(self, topic_partition: TopicPartition, where: str, reason: str) -> None:
+        super().__init__(topic_partition, where, reason, lambda: True)
 
 
 class LogDirFailed(Exception):

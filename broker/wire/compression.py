@@ -58,6 +58,16 @@ def check_installed(codec: Compression) -> None:
         _cramjam(codec)
 
 
+def are_all_installed() -> bool:
+    """Whether every codec is there: one package brings those that Python lacks. It may come while a process runs."""
+    importlib.invalidate_caches()
+    try:
+        check_installed(Compression.ZSTD)
+    except CodecMissing:
+        return False
+    return True
+
+
 def _cramjam(codec: Compression) -> ModuleType:
     try:
         return importlib.import_module("cramjam")

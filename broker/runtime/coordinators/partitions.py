@@ -24,7 +24,7 @@ from broker.model.log_errors import CorruptLog, LogDirFailed, LogUnread, NoDescr
 from broker.runtime.ports import Loop, Timer
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
-from broker.wire.compression import CodecMissing, CompressionError
+from broker.wire.compression import CodecMissing, CompressionError, are_all_installed
 from broker.wire.coordinator_records.scan import Found, read_batch, scan
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import BatchHeader, CorruptBatch, is_cut_off, read_header
@@ -261,16 +261,24 @@ class CoordinatorPartitions(Generic[S]):
         except (LogDirFailed, CorruptLog) as failure:
             self._replicas.take_offline(found.replica, failure)
             return 0
-        except (CorruptBatch, CodecMissing, OSError) as failure:
-            # Every copy has these bytes: the read has looked at their CRCs. Another broker may have a codec more.
-            unread = LogUnread(found.replica.topic_partition, f"offset {found.next_offset}", str(failure))
-            self._replicas.take_offline(found.replica, unread)
+        except CodecMissing as missing:
+            # Another broker may have it, and this one later.
+            self._cannot_be_read(found, missing, are_all_installed)
+            return 0
+        except (CorruptBatch, OSError) as failure:
+            # Every copy has these bytes: the read has looked at their CRCs.
+            self._cannot_be_read(found, failure, lambda: False)
             return 0
         if ready:
             self._finish(partition, found)
         else:
             self._go_on(partition, found, 0.0 if slice_ or read else _COMMITTED_CHECK_MS)
         return len(slice_)
+
+    def _cannot_be_read(self, found: _Coordinated[S], why: Exception, may_be_over: Callable[[], bool]) -> None:
+        where = f"offset {found.next_offset}"
+        unread = LogUnread(found.replica.topic_partition, where, str(why), may_be_over)
+        self._replicas.take_offline(found.replica, unread)
 
     def _take(self, found: _Coordinated[S], slice_: memoryview) -> None:
         """Hand the records of whole batches on. Raises CorruptBatch, CodecMissing."""

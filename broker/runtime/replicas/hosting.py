@@ -5,7 +5,9 @@ Source: ReplicaManager.getOrCreatePartition, LogManager.getOrCreateLog; Partitio
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from typing import Final
 
 from broker.config.settings import Settings, topic_bool, topic_int, topic_text
 from broker.core.replication.fencing import NO_EPOCH
@@ -18,6 +20,11 @@ from broker.runtime.replicas.ports import TopicConfigs
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.replicas.replication_quotas import ReplicationQuotas
+
+logger = logging.getLogger(__name__)
+
+READ_AGAIN_MS: Final = 30_000.0
+"""After a log could not be read: the controller is told at once, and speaks of the replica at once."""
 
 
 class ReplicaHosting:
@@ -69,6 +76,21 @@ class ReplicaHosting:
                 clean=clean,
             )
         return replica
+
+    def read_again(self, replica: Replica) -> bool:
+        """Whether a replica that went offline because its log could not be read serves from now on: there may be a
+        descriptor, or a codec. Raises as `adopt`; the replica has to go offline again then.
+        """
+        if replica.unread is None:
+            return False
+        unread, since_ms = replica.unread
+        if self._loop.now_ms() - since_ms < READ_AGAIN_MS or not unread.may_be_over():
+            return False
+        replica.offline, replica.unread = False, None
+        replica.log.restore_producers()
+        replica.log.producers.expire(self._loop.now_ms(), self._settings.producer_id_expiration_ms)
+        logger.warning("%s: its log can be read again", replica.name)
+        return True
 
     def forget(self, replica: Replica) -> None:
         """The replica is no longer this broker's; what becomes of its log is the caller's business."""

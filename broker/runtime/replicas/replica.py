@@ -12,6 +12,7 @@ from broker.core.replication.leader import Leader
 from broker.core.replication.partition import Following, Partition
 from broker.core.replication.purgatory import OffsetWaiters
 from broker.model.ids import Offset, TopicPartition
+from broker.model.log_errors import LogUnread
 from broker.runtime.ports import Log, ResponseSlot
 from broker.runtime.replicas.append_policy import AppendPolicy
 from broker.wire.errors import ErrorCode
@@ -109,6 +110,7 @@ class Replica:
         "served",
         "topic_partition",
         "unclean",
+        "unread",
     )
 
     def __init__(self, broker_id: int, log: Log, high_watermark: Offset) -> None:
@@ -125,6 +127,8 @@ class Replica:
         self.offline = False
         self.damaged = False
         """Offline because of its own bytes; its log dir works."""
+        self.unread: tuple[LogUnread, float] | None = None
+        """Why it is offline where its log, as far as anybody knows, is sound, and since when, by the loop's clock."""
         self.served: dict[int, Offset] = {}
         """Where the last records began that each follower got."""
         self.min_insync_replicas = 1

@@ -162,8 +162,8 @@ class Replicas:
     def take_offline(self, replica: Replica, failure: LogDirFailed | CorruptLog) -> None:
         """This replica's files failed: it serves nothing more, and gives up its role.
 
-        A damaged log comes back from its leader once it is out of the ISR; a failed dir needs a restart, and so does a
-        log that could not be read.
+        A damaged log comes back from its leader once it is out of the ISR, one that could not be read with
+        `ReplicaHosting.read_again`; a failed dir needs a restart.
         """
         if replica.offline:
             return
@@ -171,5 +171,6 @@ class Replicas:
         replica.offline = True
         # What this turn staged is not written any more, and lies in buffers that later requests will fill.
         replica.log.discard_staged()
-        replica.damaged = isinstance(failure, CorruptLog) and not isinstance(failure, LogUnread)
+        replica.unread = (failure, self._loop.now_ms()) if isinstance(failure, LogUnread) else None
+        replica.damaged = isinstance(failure, CorruptLog) and not replica.unread
         self._on_offline(replica, failure)

@@ -145,7 +145,7 @@ class RoleChanges:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         try:
             replica = self._replica_for(topic_partition, topic_id, wire)
-            if replica.offline:
+            if replica.offline and not self._hosting.read_again(replica):
                 fetched_anew = replica.damaged and self._dispensable(wire)
                 return ErrorCode.FENCED_LEADER_EPOCH if fetched_anew else ErrorCode.KAFKA_STORAGE_ERROR
             return self._change(replica, wire)

@@ -204,7 +204,7 @@ def test_records_of_a_codec_that_is_not_installed_keep_a_broker_from_leading_and
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A state without what others have written would be a wrong one; the files are sound, for their CRCs are looked at
-    before.
+    before. Once the codec is installed the log can be read again.
     """
     batch = memoryview(bytearray(encode_batch([NewRecord(b"k", b"v")], timestamps=1)))
     seal(read_header(batch)._replace(attributes=int(Compression.ZSTD)), batch)
@@ -212,6 +212,11 @@ def test_records_of_a_codec_that_is_not_installed_keep_a_broker_from_leading_and
     many = one_with(batch)
     assert len(many.offline) == 1
     assert not many.replicas[0].damaged
+    assert many.replicas[0].unread is not None
+    failure, _ = many.replicas[0].unread
+    assert not failure.may_be_over()
+    monkeypatch.delitem(sys.modules, "cramjam")
+    assert failure.may_be_over()
 
 
 def test_an_error_in_one_partition_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
