@@ -14,7 +14,7 @@ from broker.core.group.offsets import CommittedOffset, Partition
 from broker.runtime.group.coordinator import GroupCoordinator
 from broker.runtime.group.hosted_group import HostedGroup
 from broker.runtime.requests.decoding import decode_or_refuse
-from broker.runtime.requests.request import Request, respond
+from broker.runtime.requests.request import Request, give_up, respond
 from broker.wire.coordinator_records.batches import TransactionalProducer
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import offset_commit, offset_delete, txn_offset_commit
@@ -205,6 +205,13 @@ class OffsetHandlers:
         topic_ids = {topic: self._cache.topic_id(topic) for topic, _ in offsets}
 
         def verified(error: ErrorCode) -> None:
+            try:
+                store(error)
+            except Exception:
+                give_up(request.slot)
+                raise
+
+        def store(error: ErrorCode) -> None:
             # The answer may have come from another broker: all is looked up anew.
             for partition in [p for p in offsets if not self._is_there_still(p, topic_ids[p[0]])]:
                 # The offsets of the topic have been removed, and nobody would come for one more.

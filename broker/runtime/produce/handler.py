@@ -15,7 +15,7 @@ from broker.runtime.replicas.replica import PendingAppend
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.replicas.transaction_gate import TransactionGate
 from broker.runtime.requests.old_clients import without_storage_errors
-from broker.runtime.requests.request import Request, refuse, respond, respond_and_hang_up, respond_nothing
+from broker.runtime.requests.request import Request, give_up, refuse, respond, respond_and_hang_up, respond_nothing
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.produce import (
     ProducePartitionResult,
@@ -141,7 +141,11 @@ class ProduceHandler:
                 append.refuse(*unverified(error))
                 self._appender.take_outcome(append)
                 return
-            self._append(append, records)
+            try:
+                self._append(append, records)
+            except Exception:
+                give_up(append.slot)
+                raise
 
         self._gate.admit(
             append.partition,

@@ -9,6 +9,7 @@ Source: ReplicaManager.handleProduceAppend, maybeStartTransactionVerificationFor
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -20,6 +21,8 @@ from broker.runtime.replicas.ports import TransactionVerifier
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.wire.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
 
 HELD_BYTES_MAX: Final = 128 << 20
 """Of batches that wait for coordinators' answers; what comes beyond that is to be sent again."""
@@ -108,7 +111,11 @@ class TransactionGate:
     def _go_on(self, held: list[tuple[memoryview | None, Then]], error: ErrorCode) -> None:
         for records, then in held:
             self._held_bytes -= 0 if records is None else len(records)
-            then(error, records)
+            try:
+                then(error, records)
+            except Exception:
+                # Of this batch alone: those behind it would wait for ever, and so would what their answer came with.
+                logger.exception("what waited for a transaction's coordinator failed")
 
     def verify(
         self,

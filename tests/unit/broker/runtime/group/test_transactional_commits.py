@@ -170,3 +170,20 @@ def test_offset_of_no_producer_is_not_taken_where_transactions_are_not_verified(
     assert world.records == []
     assert world.committed(stable=True) == (-1, ErrorCode.NONE)
     assert world.coordinator.find("g") is None
+
+
+@pytest.mark.patches
+def test_commit_that_breaks_once_its_transaction_is_verified_closes_its_connection(
+    world: GroupWorld, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no answer, and whoever waits for one would do so until its time is over."""
+    verifier.waits = True
+    slot = send(world, 5)
+
+    def breaks(_: str) -> None:
+        raise ValueError("a group makes no sense")
+
+    monkeypatch.setattr(world.coordinator, "find_or_make", breaks)
+    with pytest.raises(ValueError, match="makes no sense"):
+        verifier.answer()
+    assert slot.closed
