@@ -12,8 +12,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from broker.runtime.replicas.replica import Replica
-from broker.wire.record_batch import read_header
-from broker.wire.records import decode_records
+from broker.wire.record_batch import BatchHeader, read_header
+from broker.wire.records import Record, decode_records
 from broker.zk.topic_codecs import decode_topic
 from tests.support.simulation.scheduler import Scheduler
 
@@ -127,8 +127,7 @@ class Observer:
                 if header.base_offset != len(entries):
                     self.fail(f"{name} on b{broker.broker_id}: a batch at {header.base_offset}, not {len(entries)}")
                 for record in decode_records(view[position : position + header.size]):
-                    assert record.value is not None
-                    entries.append((header.partition_leader_epoch, record.value.decode()))
+                    entries.append((header.partition_leader_epoch, _text(name, header, record)))
                 position += header.size
 
     def _on_leader(self, broker: int, name: str, fields: dict[str, Any]) -> None:
@@ -251,6 +250,14 @@ class Observer:
             self.fail(f"{name}: the state in ZooKeeper is {state}")
         for member in state["isr"]:
             self.check_member(member, name, len(self.committed[name]), "in the ISR in ZooKeeper")
+
+
+def _text(name: str, header: BatchHeader, record: Record) -> str:
+    """What stands for a record: a client's value, and whatever tells one of a coordinator, or a marker, from others."""
+    if header.is_control or name.startswith("__"):
+        return f"{record.offset}: producer {header.producer_id} {record.key!r} {record.value!r}"
+    assert record.value is not None
+    return record.value.decode()
 
 
 def _is_of(name: str, topic: str, partition: int) -> bool:
