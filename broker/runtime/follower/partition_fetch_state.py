@@ -5,14 +5,28 @@ Source: kafka.server.PartitionFetchState.
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker.model.ids import Epoch, Offset
 from broker.runtime.follower.response_processor import Fall
 from broker.runtime.replicas.replica import Replica
+from broker.wire.errors import ErrorCode
 
 Position = tuple[Offset, Epoch, Epoch, Offset]
 """Fetch offset, leader epoch, last fetched epoch, log start offset."""
 FetchKey = tuple[str, int]
 """(topic id, partition)."""
+
+
+SOON_OVER: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""A leader's errors that most often end with the LeaderAndIsr that it is about to receive."""
 
 
 class PartitionFetchState:

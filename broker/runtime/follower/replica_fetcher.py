@@ -21,7 +21,7 @@ from broker.model.log_errors import CorruptLog, LogDirFailed, UnexpectedAppendOf
 from broker.runtime.event_log import EventLog
 from broker.runtime.follower.fetch_events import log_response, log_sent
 from broker.runtime.follower.out_of_range import OutOfRange
-from broker.runtime.follower.partition_fetch_state import FetchKey, PartitionFetchState, Position
+from broker.runtime.follower.partition_fetch_state import SOON_OVER, FetchKey, PartitionFetchState, Position
 from broker.runtime.follower.response_processor import ResponseProcessor, StaleEpochBatch
 from broker.runtime.ports import Loop, Peer, Timer
 from broker.runtime.replicas.group_commit import GroupCommit
@@ -54,14 +54,6 @@ _THROTTLED_MS = 100.0
 # A leader responds to a long poll when its time is over at the latest. A leader that stays silent so much longer is
 # paused or cut off, and TCP would find it again late: its retransmissions come at ever longer intervals.
 _SILENT_LEADER_MS = 2500.0
-_SOON_OVER = frozenset(
-    {
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
 _ANOTHERS: Position = (-1, -1, -1, -1)
 """A position that no log has: the leader's session still holds the partition, from an earlier state of it."""
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
@@ -382,8 +374,16 @@ class ReplicaFetcher:
         except Exception:
             # KIP-461: the partitions behind it in this response, and in every one to come, are fetched all the same.
             logger.exception("%s: what leader %d sent cannot be taken", replica.name, self.leader)
-            replica.log.discard_staged()
+            self._take_back(replica)
             self.delay(state, self._settings.replica_fetch_backoff_ms)
+
+    def _take_back(self, replica: Replica) -> None:
+        """What is staged will come again: neither it nor what it says of producers counts."""
+        try:
+            if replica.log.staged_end_offset != replica.log.log_end_offset and not replica.offline:
+                replica.log.truncate_to(replica.log.log_end_offset)
+        except (LogDirFailed, CorruptLog) as failure:
+            self._replicas.take_offline(replica, failure)
 
     def _on_error(self, state: PartitionFetchState, error: int) -> None:
         name = state.replica.name
@@ -391,7 +391,7 @@ class ReplicaFetcher:
             logger.info("fetch of %s from broker %d: %s", name, self.leader, error_name(error))
             state.last_error = error
         backoff_ms = float(self._settings.replica_fetch_backoff_ms)
-        if error in _SOON_OVER:
+        if error in SOON_OVER:
             # Most often the leader has not yet received its LeaderAndIsr, which reaches no two brokers at once.
             backoff_ms = min(backoff_ms, _FIRST_RETRY_MS * 2**state.failures)
             state.failures = min(state.failures + 1, 16)

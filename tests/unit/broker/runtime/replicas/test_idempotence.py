@@ -189,3 +189,30 @@ def test_cut_whose_producers_cannot_be_read_is_in_the_event_log(
         truncation.truncate(replica, 0, "diverging-epoch")
     node.event_log.flush()
     assert [(line["from_leo"], line["to"]) for line in node.event_log.of("truncate")] == [(1, 0)]
+
+
+@pytest.mark.patches
+def test_batches_that_a_follower_could_not_take_count_once(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are fetched again. Counted twice, they would push others out: a repeat of those would be out of order."""
+    node = cluster.nodes[2]
+    write, left = node.log.write, [ValueError("staged batches make no sense")]
+    for sequence in range(5):
+        if sequence == 4:
+
+            def fails_once() -> None:
+                if left and node.log.staged:
+                    raise left.pop()
+                write()
+
+            monkeypatch.setattr(node.log, "write", fails_once)
+        send(cluster, str(sequence), sequence)
+        cluster.advance(2000)
+    assert not left
+    assert node.log.values() == ["0", "1", "2", "3", "4"]
+    cluster.elect(2)
+    cluster.settle()
+    again = send(cluster, "0", 0, to=2)
+    cluster.settle()
+    assert result(again) == (0, 0)
