@@ -32,6 +32,14 @@ SETTINGS = {
     "transaction.state.log.segment.bytes": "4000",
     "offsets.topic.segment.bytes": "4000",
 }
+OPTIONS: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"flush.policy": "group-commit"},
+    {"failure.suspicion.enable": "false"},
+    {"transaction.state.log.num.partitions": "3"},
+    {"replica.lag.time.max.ms": "800"},
+)
 REST_MS = 30_000.0
 
 
@@ -79,7 +87,8 @@ class TransactionSchedule(Schedule):
 
 def run(seed: int, folder: Path) -> Outcome:
     failure = None
-    with simulated(seed, folder, random.Random(seed).choice((3, 3, 4)), SETTINGS) as cluster:
+    rng = random.Random(seed)
+    with simulated(seed, folder, rng.choice((3, 3, 4)), SETTINGS | rng.choice(OPTIONS)) as cluster:
         try:
             TransactionSchedule(cluster).run()
         except AssertionError as wrong:
