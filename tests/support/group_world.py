@@ -200,10 +200,12 @@ class GroupWorld:
         self.settle()
         return slot
 
-    def send_unsettled(self, body: Message, version: int, client: str = "client") -> FakeSlot:
+    def send_unsettled(
+        self, body: Message, version: int, client: str = "client", slot: FakeSlot | None = None
+    ) -> FakeSlot:
         """The same in the middle of a turn."""
         api = body.API
-        slot = FakeSlot()
+        slot = slot or FakeSlot()
         view = memoryview(bytearray(body.encode(version)))
         flexible = response_header_version(api, version) == 1
         self.handlers[api](Request(api, version, 1, client, view, slot, flexible))

@@ -5,6 +5,7 @@ Source: KafkaApis.handleJoinGroupRequest and its like, GroupCoordinator.validate
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
@@ -13,13 +14,15 @@ from broker.core.group.effects import HeartbeatResult, JoinResult, LeaveResult, 
 from broker.runtime.group.coordinator import GroupCoordinator
 from broker.runtime.group.hosted_group import HostedGroup
 from broker.runtime.requests.decoding import decode_or_refuse
-from broker.runtime.requests.request import Request, respond
+from broker.runtime.requests.request import Request, give_up, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from broker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from broker.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from broker.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.wire.primitives import STRING_BYTES_MAX
+
+logger = logging.getLogger(__name__)
 
 _KNOWN_MEMBER_IDS_FROM: Final = 4
 """Of JoinGroup: a new dynamic member is given its id first (KIP-394)."""
@@ -36,17 +39,26 @@ R = TypeVar("R")
 class _Waiter(Generic[R]):
     """Satisfies `hosted_group.Waiter`."""
 
-    __slots__ = ("_of_error", "_reply")
+    __slots__ = ("_of_error", "_reply", "_request")
 
-    def __init__(self, reply: Callable[[R], None], of_error: Callable[[ErrorCode], R]) -> None:
+    def __init__(self, request: Request, reply: Callable[[R], None], of_error: Callable[[ErrorCode], R]) -> None:
+        self._request = request
         self._reply = reply
         self._of_error = of_error
 
     def reply(self, result: Result) -> None:
-        self._reply(result)  # type: ignore[arg-type]
+        self._respond(result)  # type: ignore[arg-type]
 
     def fail(self, error: ErrorCode) -> None:
-        self._reply(self._of_error(error))
+        self._respond(self._of_error(error))
+
+    def _respond(self, result: R) -> None:
+        """The other members have their answers too, and the group its timer, whatever becomes of this one's."""
+        try:
+            self._reply(result)
+        except Exception:
+            logger.exception("%r of a group is not answered", self._request.client_id)
+            give_up(self._request.slot)
 
 
 class MembershipHandlers:
@@ -88,7 +100,7 @@ class MembershipHandlers:
             return
         has_timeout = version >= _REBALANCE_TIMEOUT_FROM
         hosted.join(
-            _Waiter(reply, lambda error: JoinResult(error, body.member_id)),
+            _Waiter(request, reply, lambda error: JoinResult(error, body.member_id)),
             requests.JoinGroup(
                 member_id=body.member_id,
                 group_instance_id=body.group_instance_id,
@@ -136,7 +148,7 @@ class MembershipHandlers:
             reply(SyncResult(hosted))
         else:
             hosted.sync(
-                _Waiter(reply, SyncResult),
+                _Waiter(request, reply, SyncResult),
                 requests.SyncGroup(
                     member_id=body.member_id,
                     group_instance_id=body.group_instance_id,
@@ -167,7 +179,7 @@ class MembershipHandlers:
             reply(HeartbeatResult(hosted))
         else:
             hosted.heartbeat(
-                _Waiter(reply, HeartbeatResult),
+                _Waiter(request, reply, HeartbeatResult),
                 requests.Heartbeat(body.member_id, body.group_instance_id, body.generation_id),
             )
 
@@ -198,7 +210,7 @@ class MembershipHandlers:
         elif isinstance(hosted, ErrorCode):
             reply(LeaveResult(hosted))
         else:
-            hosted.leave(_Waiter(reply, LeaveResult), requests.LeaveGroup(leaving))
+            hosted.leave(_Waiter(request, reply, LeaveResult), requests.LeaveGroup(leaving))
 
 
 def _join_response(result: JoinResult, version: int) -> JoinGroupResponse:

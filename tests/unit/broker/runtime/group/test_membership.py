@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from broker.wire.chunks import Chunk
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from broker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -24,17 +27,18 @@ JOIN, SYNC = 9, 5
 
 
 def join(world: GroupWorld, member_id: str = "", version: int = JOIN, instance: str | None = None) -> FakeSlot:
-    return world.send(
-        JoinGroupRequest(
-            "g",
-            SESSION_MS,
-            REBALANCE_MS,
-            member_id,
-            instance,
-            "consumer",
-            [JoinGroupRequestProtocol("range", b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")],
-        ),
-        version,
+    return world.send(join_request(member_id, instance), version)
+
+
+def join_request(member_id: str, instance: str | None = None) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        "g",
+        SESSION_MS,
+        REBALANCE_MS,
+        member_id,
+        instance,
+        "consumer",
+        [JoinGroupRequestProtocol("range", b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")],
     )
 
 
@@ -43,8 +47,12 @@ def joined(slot: FakeSlot, version: int = JOIN) -> JoinGroupResponse:
 
 
 def sync(world: GroupWorld, member_id: str, generation: int, **assignments: bytes) -> FakeSlot:
+    return world.send(sync_request(member_id, generation, **assignments), SYNC)
+
+
+def sync_request(member_id: str, generation: int, **assignments: bytes) -> SyncGroupRequest:
     entries = [SyncGroupRequestAssignment(member, data) for member, data in assignments.items()]
-    return world.send(SyncGroupRequest("g", generation, member_id, None, "consumer", "range", entries), SYNC)
+    return SyncGroupRequest("g", generation, member_id, None, "consumer", "range", entries)
 
 
 def heartbeat(world: GroupWorld, member_id: str, generation: int) -> ErrorCode:
@@ -247,3 +255,26 @@ def test_rebalance_waits_for_members_that_a_fence_kept_from_joining(world: Group
     again = join(world, member_id)
     assert [joined(slot).error_code for slot in (other, again)] == [OK, OK]
     assert {joined(slot).generation_id for slot in (other, again)} == {2}
+
+
+class BrokenSlot(FakeSlot):
+    """Of a request whose response cannot be made."""
+
+    def fulfil(self, chunks: Sequence[Chunk]) -> None:
+        raise ValueError("this response cannot be made")
+
+
+def test_answer_that_cannot_be_made_costs_its_connection_and_keeps_no_other_member_from_its_own(
+    world: GroupWorld,
+) -> None:
+    first, second = new_member(world), new_member(world)
+    broken = world.send_unsettled(join_request(first), JOIN, slot=BrokenSlot())
+    slot = join(world, second)
+    world.advance(3000)
+    response = joined(slot)
+    assert (response.error_code, response.generation_id, bool(broken.closed)) == (OK, 1, True)
+    waits = sync(world, second, 1)
+    broken = world.send_unsettled(sync_request(first, 1, **{first: b"a", second: b"b"}), SYNC, slot=BrokenSlot())
+    world.settle()
+    assert (answer(waits, SYNC, SyncGroupResponse).assignment, bool(broken.closed)) == (b"b", True)
+    assert state(world) == "Stable"
