@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from broker.core.group.offsets import GroupOffsets
+from broker.core.transaction.states import TransactionState
 from broker.runtime.transaction.marker_sender import MarkerSender
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.support.simulation.cluster import Cluster, simulated
@@ -61,7 +62,8 @@ class TransactionSchedule(Schedule):
         cluster.run(3000.0)
         self._ask("make the topic", CreateTopicsRequest([CreatableTopic(TOPIC, 2, 3)]), 5, CreateTopicsResponse)
         cluster.run(1000.0)
-        producers = [TransactionalProducer(cluster, f"tx{index}", told) for index in range(2)]
+        names = rng.choice((("tx0", "tx1"), ("tx0", "tx1", "tx0")))
+        producers = [TransactionalProducer(cluster, name, told) for name in names]
         for producer in producers:
             producer.refresh()
         cluster.run(2000.0)
@@ -111,18 +113,16 @@ def test_transactions_end_as_their_producers_were_told(tmp_path: Path) -> None:
     assert failed is None, failed.text()
 
 
-def _forget_a_marker(patch: pytest.MonkeyPatch) -> None:
+def _forget_aborts(patch: pytest.MonkeyPatch) -> None:
     queue = MarkerSender._queue
-    forgotten: list[Any] = []
 
-    def once(self: MarkerSender, marker: Any) -> None:
-        if not forgotten and marker.job.open:
-            forgotten.append(marker)
+    def committed_alone(self: MarkerSender, marker: Any) -> None:
+        if marker.job.open and marker.job.transaction.state is TransactionState.PREPARE_ABORT:
             self._written(marker.job, marker.partition)
         else:
             queue(self, marker)
 
-    patch.setattr(MarkerSender, "_queue", once)
+    patch.setattr(MarkerSender, "_queue", committed_alone)
 
 
 def _lose_offsets(patch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def _lose_offsets(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("plant", [_forget_a_marker, _lose_offsets])
+@pytest.mark.parametrize("plant", [_forget_aborts, _lose_offsets])
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -81,10 +81,14 @@ class Told:
         """(partition, value)."""
         self.offsets: set[tuple[str, int]] = set()
         """Transactions of which an offset was acknowledged."""
+        self.serials: Counter[str] = Counter()
+        """How many each transactional id has begun."""
 
 
 class TransactionalProducer(Client):
-    """One transactional id, and a group of that name whose one offset is the number of the last transaction."""
+    """One transactional id, and a group of that name whose one offset is the number of the last transaction. Others may
+    have that id as well: they fence each other, time and again.
+    """
 
     def __init__(self, cluster: Cluster, name: str, told: Told) -> None:
         super().__init__(cluster, name)
@@ -94,7 +98,6 @@ class TransactionalProducer(Client):
         self.idle = False
         self.group_offset = -1
         self.name = name
-        self._serial = 0
         self._producer = (-1, -1)
         self._coordinators: dict[int, int] = {}
         self._begin()
@@ -140,15 +143,16 @@ class TransactionalProducer(Client):
             self.idle = self.over
             while self.over:
                 yield self._pause
-            self._serial += 1
-            which = (self.name, self._serial)
+            told.serials[self.name] += 1
+            serial = told.serials[self.name]
+            which = (self.name, serial)
             sound = True
             partitions = sorted(index for topic, index in self.leaders if topic == TOPIC)
             for partition in rng.sample(partitions, rng.randint(0, len(partitions))):
                 if error := (yield from self._repeat(partial(self._add, partition))):
                     return error
                 for number in range(rng.randint(0, 2)):
-                    value = f"{self.name}.{self._serial}.{number}"
+                    value = f"{self.name}.{serial}.{number}"
                     append = partial(self._produce, partition, sequences[partition], value)
                     error = yield from self._repeat(append)
                     if error in _OF_ABORTS:
@@ -161,7 +165,7 @@ class TransactionalProducer(Client):
             if sound and rng.random() < 0.6:
                 if error := (yield from self._repeat(self._add_offsets)):
                     return error
-                error = yield from self._repeat(partial(self._commit_offset, self._serial))
+                error = yield from self._repeat(partial(self._commit_offset, serial))
                 sound = error is E.NONE
                 if sound:
                     told.offsets.add(which)
@@ -171,7 +175,7 @@ class TransactionalProducer(Client):
                 return error
             if not error:
                 told.decided[which] = commit
-                self.cluster.scheduler.note(f"{self.name}: transaction {self._serial}, committed: {commit}")
+                self.cluster.scheduler.note(f"{self.name}: transaction {serial}, committed: {commit}")
             if not sound:
                 return E.NONE  # its sequences may not fit any more
             yield self._pause
