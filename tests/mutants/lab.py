@@ -1,7 +1,8 @@
 """The lab as a user has it: `highwater test` in a process of its own, on a run file, with the broker or a mutant of it.
 
-Runs are recorded two at a time, because most of a run is waiting, and judged one by one, as by `highwater analyze`, in
-the Spark session that all tests share; each (run file, mutant, seed) is made once and shared.
+Runs are recorded two at a time, because most of a run is waiting, and beside them one that nobody expected. They are
+judged one by one, as by `highwater analyze`, in the Spark session that all tests share; each (run file, mutant, seed)
+is made once and shared.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class Lab:
         self._folder = folder
         self._spark = spark
         self._pool = ThreadPoolExecutor(at_once)
+        self._unexpected = ThreadPoolExecutor(1)
         self._runs: dict[LabRun, Future[Recorded]] = {}
         self._judged: dict[LabRun, Judged] = {}
         self._lock = threading.Lock()
@@ -99,7 +101,9 @@ class Lab:
 
     def result(self, run: LabRun) -> Judged:
         """The run's outcome. Raises AssertionError, with what it printed, when it broke off."""
-        self.expect([run])
+        if run not in self._runs:
+            # Behind all that are expected it would be waited for longer than a test may take.
+            self._runs[run] = self._unexpected.submit(self._record, run)
         if run not in self._judged:
             self._judged[run] = self._judge(run, self._runs[run].result())
         return self._judged[run]
@@ -110,7 +114,8 @@ class Lab:
             running = list(self._processes)
         for process in running:
             process.send_signal(signal.SIGINT)
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._unexpected):
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def _record(self, run: LabRun) -> Recorded:
         folder = self._folder / run.name
