@@ -8,9 +8,10 @@ Ephemeral znodes go with their session's end, whether the close transaction list
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ _MAGIC = b"ZKLG"
 _ENTRY = struct.Struct(">qi")
 _HEADER = struct.Struct(">qiqqi")
 _INT = struct.Struct(">i")
+_SNAPSHOT = re.compile(r"snapshot\.([0-9a-f]{1,16})(?:\.\w+)?")
 
 _CREATE, _DELETE, _SET_DATA, _MULTI = 1, 2, 5, 14
 _CREATE2, _CREATE_CONTAINER, _DELETE_CONTAINER, _CREATE_TTL = 15, 19, 20, 21
@@ -43,12 +45,13 @@ class Change(NamedTuple):
 @dataclass(slots=True)
 class TxnLog:
     """What one server's log files hold. zxids: of every transaction, also of those that changed no znode. unread: why
-    some of its files cannot be read to their end.
+    some of its files cannot be read to their end. snapshots: of each snapshot, the last transaction that it holds.
     """
 
     changes: list[Change] = field(default_factory=list)
     zxids: list[int] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    snapshots: list[int] = field(default_factory=list)
 
     @property
     def problems(self) -> list[str]:
@@ -93,8 +96,10 @@ class _Reader:
 
 
 def read_log_folder(folder: Path) -> TxnLog:
-    """All `log.*` files of a `version-2` folder, in zxid order."""
+    """All `log.*` files of a `version-2` folder, in zxid order; of snapshots their names."""
     log = TxnLog()
+    names = [_SNAPSHOT.fullmatch(path.name) for path in folder.glob("snapshot.*")]
+    log.snapshots = sorted(int(name[1], 16) for name in names if name is not None)
     ephemerals: dict[int, dict[str, None]] = {}
     files = sorted(folder.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
     if not files:
@@ -114,7 +119,8 @@ def merged(logs: Mapping[str, TxnLog]) -> tuple[list[tuple[str, Change]], list[s
     A server that was away may be sent a snapshot, and lacks what that held; one that is away in the end lacks what came
     since. So one log without a gap is enough only where no other goes on beyond it; else all of them together must have
     no gap, and be read to their ends. Who was sent a snapshot does not know which ephemerals a session had: of each
-    transaction the log with the most changes counts.
+    transaction the log with the most changes counts. Where all of them were sent the end of an epoch as a snapshot, the
+    next one's transactions follow without a gap: then snapshots, and versions of znodes, say what no log has.
     """
     told: dict[int, tuple[str, list[Change]]] = {}
     for name, log in logs.items():
@@ -127,12 +133,46 @@ def merged(logs: Mapping[str, TxnLog]) -> tuple[list[tuple[str, Change]], list[s
     found = [(name, change) for _, (name, changes) in sorted(told.items()) for change in changes]
     zxids = [zxid for log in logs.values() for zxid in log.zxids]
     last = max(zxids, default=0)
+    unlogged = [*_in_snapshots_only(logs, zxids), *_versions_missing([change for _, change in found])]
     if any(not log.problems and max(log.zxids, default=0) == last for log in logs.values()):
-        return found, []
+        return found, unlogged
     unread = [f"{name}: {problem}" for name, log in logs.items() for problem in log.unread]
     if not logs or unread:
         return found, [f"{name}: {problem}" for name, log in logs.items() for problem in log.problems]
-    return found, gaps(zxids)
+    return found, [*gaps(zxids), *unlogged]
+
+
+def _in_snapshots_only(logs: Mapping[str, TxnLog], zxids: Collection[int]) -> list[str]:
+    """Reasons why transactions are missing that no gap shows: a snapshot ends with one that no log has."""
+    logged = set(zxids)
+    # A leader's epoch begins with no transaction, at counter 0.
+    return [
+        f"{name}: a snapshot holds transactions up to 0x{zxid:x}, which no log has"
+        for name, log in logs.items()
+        for zxid in log.snapshots
+        if zxid & 0xFFFFFFFF and zxid not in logged
+    ]
+
+
+def _versions_missing(changes: Sequence[Change]) -> list[str]:
+    """The first reason why changes are missing that no gap shows: each change of a znode gives it its next version, and
+    none is made twice. changes: in order.
+    """
+    versions: dict[str, int] = {}
+    odd: list[str] = []
+    for change in changes:
+        known = versions.get(change.path)
+        if change.op == "delete":
+            versions.pop(change.path, None)
+            continue
+        version = change.version or 0
+        if known is not None and change.op == "create":
+            odd.append(f"{change.path} is made anew by zxid 0x{change.zxid:x}, and no transaction deleted it")
+        elif known is not None and version != known + 1:
+            odd.append(f"{change.path} has version {version} by zxid 0x{change.zxid:x}, and had {known} before")
+        versions[change.path] = version
+    more = f" (and {len(odd) - 1} more)" if len(odd) > 1 else ""
+    return [f"transactions are missing: {odd[0]}{more}"] if odd else []
 
 
 def gaps(zxids: list[int]) -> list[str]:

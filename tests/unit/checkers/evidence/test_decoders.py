@@ -201,6 +201,55 @@ def test_txn_log_of_who_knows_all_ephemerals_of_a_session_says_which_ended() -> 
     assert changes == [("zk2", change) for change in both]
 
 
+FIRST_EPOCH = (1, 2, 3)
+NEXT_EPOCH = ((1 << 32) + 1, (1 << 32) + 2)
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "missing"),
+    [
+        # What a leader begins with, and what a log has.
+        ((0, 2, 3, 1 << 32), None),
+        ((3, 7), "zk1: a snapshot holds transactions up to 0x7, which no log has"),
+        (((1 << 32) + 4,), "zk1: a snapshot holds transactions up to 0x100000004, which no log has"),
+    ],
+)
+def test_txn_logs_that_lack_the_end_of_an_epoch_show_it_by_a_snapshot(
+    snapshots: tuple[int, ...], missing: str | None
+) -> None:
+    """No gap does: the next epoch counts from 1."""
+    log = _log(*FIRST_EPOCH, *NEXT_EPOCH)
+    log.snapshots += snapshots
+    _, problems = merged({"zk1": log, "zk2": _log(*FIRST_EPOCH[:2], *NEXT_EPOCH)})
+    assert problems == ([] if missing is None else [missing])
+
+
+@pytest.mark.parametrize(
+    ("later", "missing"),
+    [
+        (("set", 1), None),
+        (("set", 3), "/1 has version 3 by zxid 0x100000001, and had 0 before"),
+        (("create", 0), "/1 is made anew by zxid 0x100000001, and no transaction deleted it"),
+    ],
+)
+def test_txn_logs_that_lack_the_end_of_an_epoch_show_it_by_versions(
+    later: tuple[str, int], missing: str | None
+) -> None:
+    log = _log(*FIRST_EPOCH, *NEXT_EPOCH)
+    at = len(FIRST_EPOCH)
+    op, version = later
+    log.changes[at] = log.changes[at]._replace(op=op, path="/1", version=version)
+    _, problems = merged({"zk1": log})
+    assert problems == ([] if missing is None else [f"transactions are missing: {missing}"])
+
+
+def test_txn_log_folder_names_its_snapshots(tmp_path: Path) -> None:
+    (tmp_path / "log.1").write_bytes(txn_log([transaction(1, 1, create_body("/a", ""))]))
+    for name in ("snapshot.0", "snapshot.1000000a", "snapshot.b.gz", "snapshot.tmp", "snapshots"):
+        (tmp_path / name).touch()
+    assert read_log_folder(tmp_path).snapshots == [0, 0xB, 0x1000000A]
+
+
 @pytest.mark.parametrize(
     ("zxids", "whole"),
     [
