@@ -7,10 +7,13 @@ registration or send.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence.event_log_gaps import headless, holed, incarnations, unlogged_acks, unlogged_lives
+from checkers.evidence.event_names import is_strange
 from checkers.evidence.timeline import Evidence
 from checkers.history import schema
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -20,6 +23,7 @@ EVENT_LOG = "event-log"
 
 def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
     """raw: schema.EVENTS with unreadable lines. All findings are of kind unknown."""
+    brokers = {node.name: node.broker_id for node in evidence.info.brokers if node.broker_id is not None}
     lives = incarnations(evidence.events).withColumn("p", F.lit(None).cast("string"))
     found = [
         _unknown(
@@ -41,7 +45,7 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
                 i=F.col("i"),
             ),
         ),
-        _torn(raw, lives),
+        _passed_over(raw, lives, brokers),
         _unlogged_registrations(evidence, lives),
         _unlogged_acks(evidence),
         _unlogged_fetches(evidence),
@@ -55,27 +59,46 @@ def _unknown(rows: DataFrame, detail: Column) -> DataFrame:
     return apply_rules(rows, [Rule(EVENT_LOG, F.lit(True), detail, kind="unknown")])
 
 
-def _torn(raw: DataFrame, lives: DataFrame) -> DataFrame:
-    """Each incarnation may have torn its last line, no more."""
-    unreadable = (
-        raw.where(F.col(schema.CORRUPT).isNotNull() | F.col("e").isNull())
-        .groupBy("node")
-        .agg(F.count(F.lit(1)).alias("unreadable"))
-    )
+def _passed_over(raw: DataFrame, lives: DataFrame, brokers: Mapping[str, int]) -> DataFrame:
+    """Lines that no rule can go by: that cannot be read, of which each incarnation may have torn its last one, no more;
+    and that can be read, and are no event's. brokers: node → its broker's id.
+    """
+    readable = F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull()
+    strange = readable & is_strange(brokers)
     starts = lives.groupBy("node").agg(F.count(F.lit(1)).alias("incarnations"))
-    odd = (
-        unreadable.join(starts, on="node", how="left")
-        .where(F.col("unreadable") > F.coalesce("incarnations", F.lit(0)))
+    of_node = (
+        raw.groupBy("node")
+        .agg(
+            F.count_if(~readable).alias("unreadable"),
+            F.count_if(strange).alias("strange"),
+            F.min(F.when(strange, F.struct("i", "s", "e"))).alias("first"),
+        )
+        .where((F.col("unreadable") > 0) | (F.col("strange") > 0))
+        .join(starts, on="node", how="left")
         .withColumn("p", F.lit(None).cast("string"))
     )
-    return _unknown(
-        odd,
-        text(
-            "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
-            u=F.col("unreadable"),
-            n=F.col("node"),
-            i=F.col("incarnations"),
-        ),
+    torn = text(
+        "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
+        u=F.col("unreadable"),
+        n=F.col("node"),
+        i=F.col("incarnations"),
+    )
+    no_event = text(
+        "of the event log of {n}, {c} lines are of no event that the rules know, lack what theirs has to say, or are "
+        "another broker's, first {i}/{s} (e = {e})",
+        c=F.col("strange"),
+        n=F.col("node"),
+        i=F.col("first.i"),
+        s=F.col("first.s"),
+        e=F.col("first.e"),
+    )
+    more_than_torn = F.col("unreadable") > F.coalesce("incarnations", F.lit(0))
+    return apply_rules(
+        of_node,
+        [
+            Rule(EVENT_LOG, more_than_torn, torn, kind="unknown"),
+            Rule(EVENT_LOG, F.col("strange") > 0, no_event, kind="unknown"),
+        ],
     )
 
 

@@ -35,6 +35,24 @@ def _gap(case: Case) -> None:
     events.remove(middle)
 
 
+def _unknown_event(case: Case) -> None:
+    """A cut by a name that no rule knows, as a newer broker may give it."""
+    line = next(e for e in case.tables["events"] if e["e"] == "visible")
+    line["e"] = "truncated"
+
+
+def _nameless_partition(case: Case) -> None:
+    """What was shown of whichever partition."""
+    line = next(e for e in case.tables["events"] if e["e"] == "visible")
+    del line["p"]
+
+
+def _unknown_role(case: Case) -> None:
+    """An append by who neither leads nor follows."""
+    line = next(e for e in case.tables["events"] if e["e"] == "append")
+    line["role"] = "observer"
+
+
 _NO_EVENTS = _without("events")
 _NO_FILES = _without("batches", "checkpoints")
 _NO_ZNODES = _without("znodes")
@@ -149,6 +167,9 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("shown-below-hw", "ok-follower"): watermarks.follower_read,
     ("shown-below-hw", "bad-follower"): watermarks.follower_read_above,
     ("shown-below-hw", "bad-follower-told"): watermarks.follower_told_above,
+    ("event-log", "bad-unknown-event"): _unknown_event,
+    ("event-log", "bad-lacking"): _nameless_partition,
+    ("event-log", "bad-unknown-role"): _unknown_role,
 }
 
 STARTS: dict[str, tuple[Change, Change, Change]] = {
