@@ -101,3 +101,5 @@ def run_reasons(info: RunInfo, health: HistoryHealth) -> list[str]:
     elif not info.finished:
         reasons.append("the run did not finish")
     return reasons
+    if info.lacking:
+        reasons.append(f"run.json does not say {', '.join(info.lacking)}")

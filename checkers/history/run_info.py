@@ -6,7 +6,7 @@ Knows nothing of Spark. A run.json that is missing or unreadable is an error of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,8 @@ class RunInfo:
     write down that a request raised a log start. imported: whether its history was recorded by another tool, of clients
     alone. recorded: digests of its history and each node's evidence, where the run has them. ended_early: what its load
     ended by, where that was a finding. remade: topics that its clients deleted and made anew, without settings;
-    remade_keep_all: whether these keep their records.
+    remade_keep_all: whether these keep their records. lacking: what its run.json does not say, though without it rules
+    are as good as left out.
     """
 
     name: str
@@ -97,6 +98,7 @@ class RunInfo:
     ended_early: EarlyEnd | None = None
     remade: tuple[str, ...] = ()
     remade_keep_all: bool = True
+    lacking: tuple[str, ...] = ()
 
     def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -183,7 +185,21 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         remade=tuple(str(topic) for topic in raw.get("remade_topics") or ()),
         remade_keep_all=keeps_all(brokers),
         recorded={str(name): str(digest) for name, digest in (raw.get("recorded") or {}).items()},
+        lacking=() if raw.get("imported") else tuple(_lacking(raw)),
     )
+
+
+def _lacking(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Fields without which times of nodes are no times of the run, and less is asked of replicas."""
+    for place, names in (
+        ("", ("origin_monotonic_ns", "origin_wall_ns")),
+        ("topic", ("replication_factor", "min_insync_replicas")),
+    ):
+        said = raw[place] if place else raw
+        yield from (f"{place}.{name}".lstrip(".") for name in names if said.get(name) is None)
+    for node in raw.get("nodes") or ():
+        if node.get("role", "broker") == "broker" and node.get("broker_id") is None:
+            yield f"broker_id of {node['name']}"
 
 
 def _partitions(topic: Mapping[str, Any]) -> int:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from checkers.cli import CRASH, main
+from checkers.coverage.missing_evidence import run_reasons
+from checkers.history.health import HistoryHealth
 from checkers.history.run_info import UnreadableRun, load_run_info
 from tests.support.run_damage import damage
 
@@ -71,6 +73,29 @@ def test_run_info_knows_faults_that_skew_clocks_by_their_effects(
 ) -> None:
     changes = {} if kinds is None else {"fault_kinds": kinds}
     assert load_run_info(_write(tmp_path, **changes)).skews_clocks is skews
+
+
+SAYS_ALL: dict[str, Any] = {"origin_monotonic_ns": 0, "origin_wall_ns": 1_800_000_000_000_000_000}
+
+
+@pytest.mark.parametrize(
+    ("changes", "lacking"),
+    [
+        ({}, []),
+        ({"origin_wall_ns": None}, ["origin_wall_ns"]),
+        ({"origin_monotonic_ns": None}, ["origin_monotonic_ns"]),
+        ({"topic": {"name": "hw", "partitions": 2}}, ["topic.replication_factor", "topic.min_insync_replicas"]),
+        ({"nodes": [{"name": "n1"}, {"name": "zk1", "role": "zookeeper"}]}, ["broker_id of n1"]),
+        # Of a history from elsewhere nobody knows of nodes.
+        ({"origin_wall_ns": None, "imported": {"from": "jepsen"}}, []),
+    ],
+)
+def test_run_that_does_not_say_what_rules_go_by_is_not_valid(
+    tmp_path: Path, changes: dict[str, Any], lacking: list[str]
+) -> None:
+    """Without its origin no line of an event log is from before the drain; without a minimum 1 would do."""
+    reasons = run_reasons(load_run_info(_write(tmp_path, **{**SAYS_ALL, **changes})), HistoryHealth(7, 1, 0, ()))
+    assert reasons == ([f"run.json does not say {', '.join(lacking)}"] if lacking else [])
 
 
 def test_run_info_names_partitions_and_nodes(tmp_path: Path) -> None:
