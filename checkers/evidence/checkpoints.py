@@ -9,6 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from checkers.evidence.segments import MOST_OFFSET
+
+_MOST_NUMBER = (1 << 31) - 1
 _BROKER_FILES = {
     "replication-offset-checkpoint": "high-watermark",
     "recovery-point-offset-checkpoint": "recovery-point",
@@ -50,7 +53,9 @@ def _entries(
         for entry in entries:
             if len(entry) != fields:
                 raise ValueError(f"entry {' '.join(entry)!r} has {len(entry)} fields, should be {fields}")
-            [int(number) for number in entry[-2:]]
+            whole, offset = (int(number) for number in entry[-2:])
+            if abs(whole) > _MOST_NUMBER or abs(offset) > MOST_OFFSET:
+                raise ValueError(f"entry {' '.join(entry)!r} has a number that no partition, epoch or log has")
     except (ValueError, IndexError) as error:
         rows.append({**_row(node, kind, partition, 0, None, None), "problem": f"{path.name}: {error}"})
         return []

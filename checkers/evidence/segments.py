@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -35,6 +36,10 @@ _GZIP = 1
 _TRANSACTIONAL_BIT = 0x10
 _CONTROL_BIT = 0x20
 _MARKERS = {0: "abort", 1: "commit"}
+_VALUE = re.compile(rb"0|[1-9][0-9]{0,18}")
+_MOST_VALUE = (1 << 63) - 1
+MOST_OFFSET = 1 << 62
+"""No log reaches there, and rules reckon with offsets in 64 bits."""
 
 
 @contextmanager
@@ -119,6 +124,9 @@ def _decode(row: dict[str, Any], batch: memoryview) -> None:
         crc_ok=crc32c.crc32c(batch[_CRC_FROM:]) == crc,
         digest=hashlib.blake2b(batch, digest_size=12).hexdigest(),
     )
+    if not -MOST_OFFSET <= base <= MOST_OFFSET + min(0, -last_delta):
+        row.update(base=None, last=None, problem=f"offsets from {base} on, which no log has")
+        return
     if magic != 2:
         row["problem"] = f"magic {magic}, should be 2"
         return
@@ -167,7 +175,8 @@ def record_values(payload: bytes, codec: int, count: int) -> list[int | None] | 
         at += max(0, key_length)
         value_length, at = _varint(payload, at)
         digits, bar, _rest = payload[at : at + max(0, value_length)].partition(b"|")
-        values.append(int(digits) if bar and digits.isdigit() else None)
+        number = int(digits) if bar and _VALUE.fullmatch(digits) else None
+        values.append(number if number is not None and number <= _MOST_VALUE else None)
         at = end
     if at != len(payload):
         raise ValueError(f"{len(payload) - at} bytes after the last record")

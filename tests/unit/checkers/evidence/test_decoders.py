@@ -111,6 +111,42 @@ def test_checkpoints_are_read_and_damage_is_named(tmp_path: Path) -> None:
     assert bad["problem"] == "leader-epoch-checkpoint: 1 entries, its second line says 2"
 
 
+@pytest.mark.parametrize("digits", [b"9" * 19, b"9" * 30, b"007", b"-1", b""])
+def test_segment_value_that_is_no_number_of_64_bits_is_no_value(tmp_path: Path, digits: bytes) -> None:
+    data = batch(0, 0, [digits + b"|hw-0|x|", record_value((1 << 63) - 1, PARTITION)])
+    (row,) = read_partition("n1", _segment(tmp_path, data))
+    assert (row["values"], row["problem"]) == ([None, (1 << 63) - 1], None)
+
+
+@pytest.mark.parametrize("base", [(1 << 63) - 1, (1 << 62) + 1, 1 << 62, -(1 << 63)])
+def test_segment_batch_beyond_all_logs_is_a_problem(tmp_path: Path, base: int) -> None:
+    """Its offsets are no part of its CRC."""
+    data = batch(base, 0, [record_value(value, PARTITION) for value in (1, 2)])
+    (row,) = read_partition("n1", _segment(tmp_path, data))
+    assert (row["base"], row["last"]) == (None, None)
+    assert row["problem"] == f"offsets from {base} on, which no log has"
+
+
+@pytest.mark.parametrize(
+    ("epochs", "marks"),
+    [
+        ("0 99999999999999999999", "hw 0 99999999999999999999"),
+        ("9999999999 0", "hw 9999999999 0"),
+        ("0 -9223372036854775808", "hw 0 9223372036854775807"),
+    ],
+)
+def test_checkpoints_of_numbers_that_nothing_has_are_a_problem(tmp_path: Path, epochs: str, marks: str) -> None:
+    (tmp_path / PARTITION).mkdir()
+    (tmp_path / PARTITION / "leader-epoch-checkpoint").write_text(f"0\n1\n{epochs}\n")
+    (tmp_path / "replication-offset-checkpoint").write_text(f"0\n1\n{marks}\n")
+    rows = read_checkpoints("n1", tmp_path)
+    assert {(row["kind"], row["epoch"], row["offset"]) for row in rows} == {
+        ("epoch", None, None),
+        ("high-watermark", None, None),
+    }
+    assert all("has a number that no partition, epoch or log has" in row["problem"] for row in rows)
+
+
 def _changes(tmp_path: Path, *transactions: bytes) -> list[tuple[object, ...]]:
     (tmp_path / "log.1").write_bytes(txn_log(transactions))
     log = read_log_folder(tmp_path)
