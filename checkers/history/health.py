@@ -133,23 +133,47 @@ def _has_a_name() -> Column:
     )
 
 
-def _lacks() -> Column:
-    """Of a client's line: whether it lacks a field without which its operation is in no table, or shows nothing."""
-    f, begun, done = F.col("f"), F.col("type") == "invoke", F.col("type") == "ok"
+_SAYS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("send", "invoke"): ("values", "acks"),
+    ("poll", "invoke"): ("position",),
+    ("poll", "ok"): ("next_position", "records"),
+    ("list_offsets", "invoke"): ("timestamp",),
+    ("list_offsets", "ok"): ("offset",),
+    ("delete_records", "invoke"): ("before",),
+    ("process", "invoke"): ("values",),
+    ("add_partitions", "invoke"): ("partitions",),
+    ("txn_offsets", "invoke"): ("group", "offsets"),
+    ("end_txn", "invoke"): ("commit",),
+    ("join", "ok"): ("member", "generation"),
+    ("sync", "invoke"): ("group", "member", "generation"),
+    ("sync", "ok"): ("partitions",),
+    ("heartbeat", "invoke"): ("group", "member", "generation"),
+    ("commit_offsets", "invoke"): ("group", "offsets"),
+    ("fetch_offsets", "invoke"): ("group", "partitions"),
+    ("fetch_offsets", "ok"): ("offsets",),
+    ("alter_config", "invoke"): ("config", "setting"),
+    ("describe_config", "invoke"): ("config",),
+    ("describe_config", "ok"): ("setting",),
+    ("create_partitions", "invoke"): ("count",),
+    ("count_partitions", "ok"): ("count",),
+}
+"""Of an operation, by `f` and `type`: fields without which its line is in no table, or shows nothing."""
 
-    def lacks(*names: str) -> Column:
+
+def _lacks() -> Column:
+    """Of a client's line: whether it lacks something without which its operation is in no table, or shows nothing."""
+    f, kind = F.col("f"), F.col("type")
+
+    def any_null(names: tuple[str, ...]) -> Column:
         return reduce(Column.__or__, [F.col(name).isNull() for name in names])
 
-    where = ~f.isin(*COORDINATION) & lacks("topic", "partition")
-    said = (
-        F.when((f == "send") & begun, lacks("values", "acks"))
-        .when((f == "poll") & begun, lacks("position"))
-        .when((f == "poll") & done, lacks("next_position", "records"))
-        .when((f == "list_offsets") & begun, lacks("timestamp"))
-        .when((f == "list_offsets") & done, lacks("offset"))
-        .when((f == "delete_records") & begun, lacks("before"))
-        .when((f == "process") & begun, lacks("values"))
-        .when((f == "end_txn") & begun, lacks("commit"))
-        .otherwise(F.lit(False))
-    )
-    return where | said
+    where = ~f.isin(*COORDINATION) & any_null(("topic", "partition"))
+    said = reduce(
+        lambda so_far, of: so_far.when((f == of[0]) & (kind == of[1]), any_null(_SAYS[of])),
+        _SAYS,
+        F.when(F.lit(False), F.lit(True)),
+    ).otherwise(F.lit(False))
+    # Which value, and which record, each rule takes for one whose value cannot be read.
+    nothing = F.exists("values", lambda value: value.isNull())
+    nowhere = F.exists("records", lambda one: one["offset"].isNull() | one["intact"].isNull())
+    return where | said | F.coalesce(nothing, F.lit(False)) | F.coalesce(nowhere, F.lit(False))

@@ -25,6 +25,8 @@ def _life() -> Story:
     s.nemesis("start", "kill", 1, ["n1"])
     s.nemesis("stop", "kill", 1, ["n1"])
     s.coordinate("commit_offsets", process=22, group="g", offsets=[{"p": "hw-0", "offset": 4}])
+    told = {"offsets": [{"p": "hw-0", "offset": 4}]}
+    s.coordinate("fetch_offsets", process=22, group="g", partitions=["hw-0"], answer=told)
     return s
 
 
@@ -59,6 +61,14 @@ def _without_fields(s: Story) -> None:
             line["partition"] = None
 
 
+def _said_in_part(s: Story) -> None:
+    """Some value was sent, and read somewhere; something was committed, and something else fetched."""
+    s.lines[_of(s, "send")]["values"] = [None]
+    del s.lines[_of(s, "poll", "ok")]["records"][2]["offset"]
+    del s.lines[_of(s, "commit_offsets")]["offsets"]
+    del s.lines[_of(s, "fetch_offsets", "ok")]["offsets"]
+
+
 def _clock_set_back(s: Story) -> None:
     """The answer to the poll came before it was asked."""
     answer = s.lines[_of(s, "poll", "ok")]
@@ -78,6 +88,7 @@ def _answers_exchanged(s: Story) -> None:
     [
         (_renamed, "3 lines of the history say something that no table knows, first line 2 (f = append)"),
         (_without_fields, "4 lines of the history lack what their operation has to say, first line 0 (f = send)"),
+        (_said_in_part, "4 lines of the history lack what their operation has to say, first line 0 (f = send)"),
         (_clock_set_back, "1 lines of the history complete an operation before it began, first line 9 (f = poll)"),
         (
             _answers_exchanged,
