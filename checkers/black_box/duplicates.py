@@ -12,7 +12,8 @@ client may have sent it twice by itself, and what is known of the copies says so
   both are of one, a broker appended it twice. In a transaction such a producer has to abort first.
 
 Where it is not known of which the copies are, it is not decided. Nor is anything of a value that was sent in two
-batches of a partition, neither of which says that it repeats the other: whose record is read, nobody knows.
+batches of a partition, neither of which says that it repeats the other, or twice in one: whose record is read, nobody
+knows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, stamped
+from checkers.history.resends import numbered_anew, sent_by_itself
 from checkers.verdicts.findings import Rule, apply_rules, text, union
+from checkers.verdicts.verdict import SENT_TWICE
 
 DUPLICATE = "duplicate"
 RESENT = "resent"
@@ -30,27 +33,13 @@ BY_CLIENT = "by-client"
 """Rule of `duplicate` of what a client sent again by itself, as it may; findings of it are allowed, or not decided."""
 
 
-def sent_by_itself() -> Column:
-    """Of a row of `by_value`: whether librdkafka may have sent it again by itself: for an acks=all, and with no
-    producer's sequence.
-    """
-    by_librdkafka = F.col("send.reader") == "confluent"
-    return F.coalesce(by_librdkafka & ~F.col("send.in_order") & (F.col("send.acks") == -1), F.lit(False))
-
-
-def numbered_anew() -> Column:
-    """Of a row of `by_value`: whether an idempotent real client may have sent it again under another producer epoch."""
-    by_real_client = F.col("send.reader").isin("confluent", "java")
-    return F.coalesce(by_real_client & F.col("send.in_order") & F.col("txn").isNull(), F.lit(False))
-
-
 def duplicates(facts: Facts) -> DataFrame:
     """Values at two offsets. `resent`: of a batch that was sent again, whose first place nobody read once another read
     it elsewhere: what was lost by an unclean election may have been appended once more.
     """
     low = F.least("min_read_offset", "ack_offset")
     high = F.greatest("max_read_offset", "ack_offset")
-    rows = facts.by_value.where(F.col("value").isNotNull() & (low != high))
+    rows = facts.by_value.where(F.col("value").isNotNull() & (low != high) & ~_sent_twice())
     again_ns, name, kind = F.col("first_read_ns"), F.lit(""), F.lit("invalid")
     if facts.unclean:
         rows = rows.join(_places(facts, rows), on=["p", "value"], how="left")
@@ -60,13 +49,13 @@ def duplicates(facts: Facts) -> DataFrame:
     if facts.resends:
         rows = rows.join(_copies(facts, rows), on=["p", "value"], how="left")
         all_read = F.coalesce((low == F.col("min_read_offset")) & (high == F.col("max_read_offset")), F.lit(False))
-        ways = ((sent_by_itself(), "led", "leaderships"), (numbered_anew(), "written", "writers"))
+        ways = ((sent_by_itself("send."), "led", "leaderships"), (numbered_anew("send."), "written", "writers"))
         for may, known, epochs in ways:
             whole = all_read & F.coalesce(F.col(known) == F.col("copies"), F.lit(False))
             apart = whole & (F.col(epochs) == F.col("copies"))
             name = F.when(may & (apart | ~whole), F.lit(BY_CLIENT)).otherwise(name)
             kind = F.when(may & apart, F.lit("allowed")).when(may & ~whole, F.lit("unknown")).otherwise(kind)
-    sent = apply_rules(facts.by_value.where(F.col("value").isNotNull()), [_sent_twice()])
+    sent = apply_rules(facts.by_value.where(F.col("value").isNotNull()), [_nobody_knows_whose()])
     copies = apply_rules(
         rows,
         [
@@ -88,21 +77,28 @@ def duplicates(facts: Facts) -> DataFrame:
     return union([sent, copies])
 
 
-def _sent_twice() -> Rule:
+def _sent_twice() -> Column:
+    """Of a row of `by_value`: in two batches, neither of which repeats the other, or twice in one."""
+    return F.coalesce(F.col("first_place") != F.col("last_place"), F.lit(False))
+
+
+def _nobody_knows_whose() -> Rule:
+    one_batch = F.col("first_place.batch") == F.col("last_place.batch")
+    how = F.when(one_batch, F.lit("in one send")).otherwise(F.lit("and neither send says that it repeats the other"))
     return Rule(
         DUPLICATE,
-        F.col("batch") != F.col("other_batch"),
+        _sent_twice(),
         text(
-            "value {v} was sent to {p} twice, and neither send says that it repeats the other: whose record it is that "
-            "stands there, nobody knows",
+            "value {v} was sent to {p} twice, {h}: whose record it is that stands there, nobody knows",
             v=F.col("value"),
             p=F.col("p"),
+            h=how,
         ),
         kind="unknown",
-        name="sent-twice",
+        name=SENT_TWICE,
         offset=F.col("known_offset"),
         value=F.col("value"),
-        ops=[F.col("batch"), F.col("other_batch")],
+        ops=[F.col("first_place.batch"), F.when(~one_batch, F.col("last_place.batch"))],
         from_ns=F.col("send.invoke_ns"),
         to_ns=F.col("effective_ns"),
     )

@@ -250,9 +250,11 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
     epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says. fate: what
     became of its transaction, null for what was sent in none. n_committed_reads: how often read_committed showed it.
-    batch, other_batch: first requests of two batches with it, which are one where it was sent in one only.
+    first_place, last_place: struct(batch, nth), the first requests of two batches with it, and its places there; one
+    place where it was sent in one batch only, and once in that.
     shown_committed: whether an answer of the leader that acknowledged it had a watermark above it.
     """
+    sent, place = F.col("batch").isNotNull(), F.struct("batch", F.col("send.nth").alias("nth"))
     grouped = (
         _sent_and_read(history)
         .transform(one_piece)
@@ -260,8 +262,8 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         .agg(
             one_send().alias("send"),
             F.count("send").alias("n_sends"),
-            F.min("batch").alias("batch"),
-            F.max("batch").alias("other_batch"),
+            F.min(F.when(sent, place)).alias("first_place"),
+            F.max(F.when(sent, place)).alias("last_place"),
             F.min("txn").alias("txn"),
             F.min("fate").alias("fate"),
             F.min("source").alias("source"),

@@ -13,10 +13,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.duplicates import numbered_anew, sent_by_itself
 from checkers.black_box.ends_told import told_end
 from checkers.black_box.facts import Facts, may_come_back, seen_in
 from checkers.evidence.unclean_elections import epoch_interval, span, with_highest
+from checkers.history.resends import numbered_anew, sent_by_itself
 from checkers.history.responses import answered_in
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
@@ -121,7 +121,7 @@ def _place(facts: Facts) -> Column:
     if not facts.resends:
         return F.col("known_offset")
     lower = F.least("known_offset", "min_read_offset")
-    return F.when(sent_by_itself() | numbered_anew(), lower).otherwise(F.col("known_offset"))
+    return F.when(sent_by_itself("send.") | numbered_anew("send."), lower).otherwise(F.col("known_offset"))
 
 
 def _earlier(name: str) -> Column:

@@ -18,7 +18,7 @@ from checkers.history.health import HistoryHealth
 from checkers.history.run_info import RunInfo
 from checkers.verdicts.catalogue import BY_NAME
 from checkers.verdicts.spec import Spec
-from checkers.verdicts.verdict import Row
+from checkers.verdicts.verdict import SENT_TWICE, Row
 
 ORDERED = frozenset({"history", "events", "zookeeper"})
 
@@ -30,15 +30,21 @@ def missing_evidence_of(
     rows: Sequence[Row],
     marks: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[str]]:
-    """Source → what is missing of it. A doubtful event log counts as missing for all rules that rest on event logs."""
+    """Source → what is missing of it. A doubtful event log counts as missing for all rules that rest on event logs, and
+    a history some of whose records nobody can tell apart as not whole: what rules find may come of that.
+    """
     missing_evidence = {source: list(texts) for source, texts in prepared.missing_evidence.items()}
     for source, texts in uncopied_evidence(marks, info).items():
         missing_evidence.setdefault(source, []).extend(texts)
     missing_evidence.setdefault("history", []).extend(history_problems(info, health))
-    doubts = [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"]
-    if doubts:
-        more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
-        missing_evidence.setdefault("events", []).append(f"{doubts[0]}{more}")
+    doubted = {
+        "events": [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"],
+        "history": [row.detail for row in rows if row.rule == SENT_TWICE],
+    }
+    for source, doubts in doubted.items():
+        if doubts:
+            more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
+            missing_evidence.setdefault(source, []).append(f"{doubts[0]}{more}")
     if info.system_kind == "highwater" and not info.event_log:
         missing_evidence.setdefault("events", []).append("the run had its event logs switched off")
     return missing_evidence
@@ -100,6 +106,6 @@ def run_reasons(info: RunInfo, health: HistoryHealth) -> list[str]:
         reasons.append(f"the run was aborted: {info.aborted}")
     elif not info.finished:
         reasons.append("the run did not finish")
-    return reasons
     if info.lacking:
         reasons.append(f"run.json does not say {', '.join(info.lacking)}")
+    return reasons

@@ -22,6 +22,8 @@ WITNESSES = 10
 
 ONE_LINE = "one-line"
 """Rule name of what one line of an event log proves against itself, whatever else of the log is missing."""
+SENT_TWICE = "sent-twice"
+"""Rule name of a value that two sends have, or one twice: the history does not tell its records apart."""
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

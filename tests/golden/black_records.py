@@ -64,6 +64,28 @@ def sent_in_two_batches(s: Story) -> None:
     s.poll(0, log, next_position=5, process=20)
 
 
+def sent_in_two_batches_and_read_twice(s: Story) -> None:
+    """Each of them may stand where it was acknowledged."""
+    log = sent(s)
+    s.send(4, 4, process=9)
+    s.poll(0, [*log, (4, 4)], process=20)
+
+
+def sent_twice_in_a_batch(s: Story) -> None:
+    """A generator that put a value into a batch twice: a log that keeps both has it at two offsets."""
+    log = sent(s)
+    s.send([5, 5], 4, process=9)
+    s.poll(0, [*log, (4, 5), (5, 5)], process=20)
+
+
+def sent_twice_in_a_batch_and_read_once(s: Story) -> None:
+    """Which of the two is gone, nobody can tell; nor that one is, where transactions write."""
+    s.invoke("add_partitions", topic=None, txn=1, partitions=[f"{s.topic}-0"])
+    log = sent(s)
+    s.send([5, 5], 4, process=9)
+    s.poll(0, [*log, (4, 5)], next_position=6, process=20)
+
+
 def far_beyond(s: Story) -> None:
     """A leader tells the greatest numbers that there are."""
     log = sent(s)

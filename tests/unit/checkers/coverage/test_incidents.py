@@ -15,7 +15,7 @@ from checkers.history.health import HistoryHealth
 from checkers.history.run_info import NodeInfo
 from checkers.results.results import sentence
 from checkers.verdicts.catalogue import BY_NAME
-from checkers.verdicts.verdict import Row, judge
+from checkers.verdicts.verdict import SENT_TWICE, Row, judge
 from tests.support.run_info import run_info
 
 pytestmark = pytest.mark.guarantee("H8")
@@ -139,6 +139,14 @@ def test_history_of_other_than_the_lines_that_were_written_is_not_whole(
     marks = [mark("evidence", node=node.name) for node in INFO.nodes]
     assert missing_evidence_of(info, health, Prepared(), [], marks)["history"] == expected
     assert run_reasons(info, health) == expected
+
+
+def test_history_in_which_records_have_one_value_proves_nothing_against_brokers() -> None:
+    """Whichever rule finds something, and whatever it says."""
+    twice = [Row("duplicate", "unknown", "hw-0", 2, value=v, detail=f"value {v}", rule=SENT_TWICE) for v in (4, 5)]
+    marks = [mark("evidence", node=node.name) for node in INFO.nodes]
+    missing = missing_evidence_of(INFO, HistoryHealth(7, 1, 0, ()), Prepared(), twice, marks)
+    assert missing == {"history": ["value 4 (and 1 more)"]}
 
 
 def test_unavailable_faults_stand_in_the_sentence() -> None:
