@@ -4,8 +4,9 @@ Input grain: one row per record, with its partition, offset, when its send was b
 gone. By time: its timestamp is the client's, taken after its send was begun, so that it was that old by the broker's
 clock, and how far this was off is in `Expiry.age_ns`. By size: at most these records lay above it: all sent to its
 partition by then, minus those known to lie at or below its offset; the lab sends a record once, and nothing else writes
-to the topic of a run, but for markers of transactions, as many as coordinators like: of a partition that has those it
-is not known how much lay above. By request: one that named an offset above the record had been begun, and did not
+to the topic of a run, but for markers of transactions, as many as coordinators like, and for what real clients send
+again by themselves, as often as they like: of a partition that has either it is not known how much lay above. By
+request: one that named an offset above the record had been begun, and did not
 certainly fail; one that was acknowledged before the record was sent is about another record there. All are bounds from
 above: what is refused cannot have been deleted.
 """
@@ -16,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history.load import History, span_of
+from checkers.history.resends import numbered_anew, sent_by_itself
 from checkers.history.responses import furthest_shown
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
@@ -63,20 +65,23 @@ def with_expired(expiry: Expiry | None, rows: DataFrame, history: History, *, re
     above = F.col("sent_by_then") - (F.lit(0) if reused else F.col("not_above"))
     expired = expired | (above * F.lit(expiry.record_bytes) >= F.lit(expiry.size_bytes))
     known, sends = F.col("gone_ns").isNotNull(), history.sends
-    expired = expired | F.coalesce("marked", F.lit(False))
-    rows = rows.join(F.broadcast(_with_markers(history)), on="p", how="left")
+    expired = expired | F.coalesce("has_more", F.lit(False))
+    rows = rows.join(F.broadcast(_with_more(history)), on="p", how="left")
     return (
         _counted(_counted(rows, "gone_ns", sends, "invoke_ns", "sent_by_then"), "offset", sends, "offset", "not_above")
         .withColumn("expired", F.coalesce(known & expired, F.lit(False)))
-        .drop("sent_by_then", "not_above", "on_request", "marked")
+        .drop("sent_by_then", "not_above", "on_request", "has_more")
     )
 
 
-def _with_markers(history: History) -> DataFrame:
-    """(p, marked): partitions to which a transaction has sent, or was to send."""
+def _with_more(history: History) -> DataFrame:
+    """(p, has_more): partitions to which a transaction has sent, or was to send, or a real client that may send again
+    by itself: more may stand in them than was sent.
+    """
     added = history.coordination.where(F.col("f") == "add_partitions").select(F.explode("asked.partitions").alias("p"))
-    sent = history.sends.where(F.col("txn").isNotNull()).select("p")
-    return sent.unionByName(added).transform(one_piece).distinct().withColumn("marked", F.lit(True))
+    again = F.col("txn").isNotNull() | sent_by_itself() | numbered_anew()
+    sent = history.sends.where(again).select("p")
+    return sent.unionByName(added).transform(one_piece).distinct().withColumn("has_more", F.lit(True))
 
 
 def _with_requested(rows: DataFrame, history: History) -> DataFrame:

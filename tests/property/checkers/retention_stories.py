@@ -46,6 +46,16 @@ def head_gone_with_markers(story: Story) -> None:
     story.poll(2, [(2, 2), (4, 3)], next_position=6, log_start=2, process=20)
 
 
+def head_gone_with_copies(story: Story) -> None:
+    """Two records are above a start that lies behind a third one; the first of them stands twice, because the leader
+    that had taken it was deposed before it answered, and its client sent it to the next one.
+    """
+    for value, offset in ((1, 0), (2, 2), (3, 3)):
+        story.send(value, offset, process=value, reader="confluent", node=None)
+    story.poll(1, [(1, 2)], process=20)
+    story.poll(2, [(2, 2), (3, 3)], epoch=1, log_start=1, process=20)
+
+
 def expired(story: Story) -> None:
     head_gone(story, old=2, young=0)
 

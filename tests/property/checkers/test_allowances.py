@@ -26,6 +26,7 @@ from tests.property.checkers.retention_stories import (
     REFUSED,
     expired,
     head_gone,
+    head_gone_with_copies,
     head_gone_with_markers,
 )
 from tests.property.checkers.unclean_losses import UNCLEAN, finished, unclean_life
@@ -133,6 +134,8 @@ def test_head_is_deleted_for_its_log_s_size_only_where_that_much_lies_above_it(
         "none": _told(lambda story: head_gone(story, old=2, young=0, left=0), "none"),
         # Markers take room too, and nobody knows how many there are.
         "markers": _told(head_gone_with_markers, "markers"),
+        # So do records that a real client sends again by itself.
+        "copies": _told(head_gone_with_copies, "copies"),
     }
     judged = judge_cases(spark, tmp_path, cases, expiry=Expiry(size_bytes=300, record_bytes=100))
     found = {
@@ -147,6 +150,7 @@ def test_head_is_deleted_for_its_log_s_size_only_where_that_much_lies_above_it(
         "little": [("valid", 1), ("invalid", 0), ("unknown", 0)],
         "none": [("invalid", 0), ("invalid", 0), ("unknown", 0)],
         "markers": [("valid", 0), ("valid", 1), ("unknown", 0)],
+        "copies": [("valid", 0), ("valid", 1), ("unknown", 0)],
     }
 
 
