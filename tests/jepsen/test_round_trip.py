@@ -23,8 +23,11 @@ from tests.support.judging import Case, invalid, judge_cases
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 REFUSED = {
-    # Of the format each value is of one send.
+    # Of the format each value is of one send, and once in that.
     ("duplicate", "unknown-sent-twice"),
+    ("duplicate", "unknown-sent-twice-read-twice"),
+    ("duplicate", "unknown-twice-in-a-batch"),
+    ("duplicate", "unknown-twice-in-a-batch-read-once"),
     # An offset with no number behind it is no position.
     ("int-nonmonotonic-poll", "bad-far-beyond"),
 }
