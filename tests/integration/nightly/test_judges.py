@@ -93,6 +93,7 @@ def judged(folder: Path, where: Where, limit_s: float = 600) -> dict[str, Any]:
     return results
 
 
+@pytest.mark.nightly
 def test_runs_are_judged_one_after_the_other_as_if_each_were_judged_alone(
     run_dir: Path, tmp_path: Path, judges: Judges, temporary: Path, spark: SparkSession
 ) -> None:
