@@ -57,6 +57,16 @@ _FEWER_RULES = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
 
+_COMPILED_LATER = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+"""Ten times Java's own: much of a long job's code runs too seldom to pay for the optimising compiler. 10⁷
+micro-operations take 127 CPU seconds instead of 140; at forty times as much, too.
+"""
+
 _TO_JUDGE = r"history\.jsonl|evidence/[^/]+/events\.jsonl"
 _ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
@@ -157,7 +167,7 @@ def _of_driver(scratch: Path, memory: str, *, quick: bool, many: bool = False) -
         java_options.append("-XX:ReservedCodeCacheSize=240m")
     else:
         # What matters is the whole, not the longest pause: a tenth of the time less than with Java's own choice.
-        java_options.append("-XX:+UseParallelGC")
+        java_options += ["-XX:+UseParallelGC", *_COMPILED_LATER]
     of_java = {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": " ".join(java_options)}
     return {
         "spark.app.name": "highwater-checkers",
