@@ -22,7 +22,7 @@ _HEADER = struct.Struct(">qiqqi")
 _INT = struct.Struct(">i")
 _SNAPSHOT = re.compile(r"snapshot\.([0-9a-f]{1,16})(?:\.\w+)?")
 
-_CREATE, _DELETE, _SET_DATA, _MULTI = 1, 2, 5, 14
+_CREATE, _DELETE, _SET_DATA, _MULTI, _ERROR = 1, 2, 5, 14, -1
 _CREATE2, _CREATE_CONTAINER, _DELETE_CONTAINER, _CREATE_TTL = 15, 19, 20, 21
 _CLOSE_SESSION = -11
 _CREATES = frozenset({_CREATE, _CREATE2, _CREATE_CONTAINER, _CREATE_TTL})
@@ -254,9 +254,11 @@ def _apply(body: bytes, log: TxnLog, ephemerals: dict[int, dict[str, None]]) -> 
 
     if kind == _MULTI:
         parts = [(reader.int32(), reader.buffer() or b"") for _ in range(reader.int32())]
-        # A multi is all or nothing; a failed one is logged as errors only.
-        for part_kind, part in parts:
-            one(part_kind, _Reader(part))
+        # It is all or nothing. Of one that failed ZooKeeper logs what stood before the operation at fault as it was
+        # asked for, and errors from there on (PrepRequestProcessor; DataTree.processTxn takes all of it for failed).
+        if all(part_kind != _ERROR for part_kind, _ in parts):
+            for part_kind, part in parts:
+                one(part_kind, _Reader(part))
     elif kind == _CLOSE_SESSION:
         for path in ephemerals.pop(session, {}):
             changed("delete", path, None, None)

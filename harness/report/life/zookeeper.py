@@ -25,7 +25,7 @@ _INT = struct.Struct(">i")
 _LONGEST = 64 << 20
 _CREATES = frozenset({1, 15, 19, 21})
 _DELETES = frozenset({2, 20})
-_SET_DATA, _MULTI = 5, 14
+_SET_DATA, _MULTI, _ERROR = 5, 14, -1
 _DAMAGE = (ValueError, TypeError, KeyError, RecursionError, struct.error)
 
 
@@ -161,6 +161,8 @@ def _of_transaction(body: bytes, changes: dict[bytes, _Changes]) -> int:
             part_kind = _INT.unpack_from(body, at)[0]
             part, at = _field(body, at + _INT.size)
             parts.append((part_kind, part or b""))
+        if any(part_kind == _ERROR for part_kind, _ in parts):
+            return int(zxid)  # Nothing of it was done, whatever stands before the operation at fault.
     for position, (part_kind, part) in enumerate(parts):
         if part_kind not in _CREATES | _DELETES | {_SET_DATA}:
             continue

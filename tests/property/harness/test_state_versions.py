@@ -20,7 +20,10 @@ pytestmark = pytest.mark.guarantee("V6")
 PATHS = (STATE, "/brokers/topics/hw/partitions/1/state", "/brokers/topics/hw", "/controller_epoch")
 
 changes = st.tuples(
-    st.sampled_from(["create", "set", "delete"]), st.sampled_from(PATHS), st.integers(-1, 5), st.integers(0, 9)
+    st.sampled_from(["create", "set", "set", "delete", "error"]),
+    st.sampled_from(PATHS),
+    st.integers(-1, 5),
+    st.integers(0, 9),
 )
 transactions = st.lists(st.tuples(st.lists(changes, min_size=1, max_size=3), st.booleans()), max_size=12)
 
@@ -28,6 +31,8 @@ transactions = st.lists(st.tuples(st.lists(changes, min_size=1, max_size=3), st.
 def part(change: tuple[str, str, int, int]) -> tuple[int, bytes]:
     op, path, leader, number = change
     data = state(leader, number, [leader])
+    if op == "error":
+        return -1, (-110).to_bytes(4, "big", signed=True)
     if op == "create":
         return 1, create_body(path, data)
     if op == "set":
@@ -39,7 +44,7 @@ def body(zxid: int, made: list[tuple[str, str, int, int]], *, multi: bool) -> by
     parts = [part(change) for change in made]
     if not multi and len(parts) == 1:
         return transaction(zxid, *parts[0], time_ms=zxid)
-    joined = b"".join(kind.to_bytes(4, "big") + len(one).to_bytes(4, "big") + one for kind, one in parts)
+    joined = b"".join(kind.to_bytes(4, "big", signed=True) + len(one).to_bytes(4, "big") + one for kind, one in parts)
     return transaction(zxid, 14, len(parts).to_bytes(4, "big") + joined, time_ms=zxid)
 
 

@@ -172,6 +172,14 @@ def test_txn_log_has_creates_sets_deletes_and_multis(tmp_path: Path) -> None:
     ]
 
 
+def test_txn_log_has_nothing_of_a_multi_that_failed(tmp_path: Path) -> None:
+    """What stands before the operation at fault is logged as it was asked for."""
+    multi = multi_body([(5, set_body("/a", "y", 1)), (-1, b"\xff\xff\xff\x92"), (-1, b"\xff\xff\xff\xfe")])
+    assert _changes(tmp_path, transaction(1, 1, create_body("/a", "x")), transaction(2, 14, multi)) == [
+        (1, "create", "/a", 0, "x")
+    ]
+
+
 def test_txn_log_deletes_ephemerals_with_their_session(tmp_path: Path) -> None:
     changes = _changes(
         tmp_path,
