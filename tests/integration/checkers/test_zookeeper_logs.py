@@ -11,7 +11,7 @@ from kazoo.exceptions import NodeExistsError, RolledBackError
 from checkers.evidence.zk_txnlog import merged, read_log_folder
 from tests.support.zookeeper import start_zookeeper
 
-pytestmark = pytest.mark.guarantee("V1")
+pytestmark = pytest.mark.guarantee("V2")
 
 
 def test_multi_that_failed_has_changed_nothing(tmp_path: Path) -> None:
