@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from broker.core.replication.leader import Leader
 from broker.core.replication.purgatory import OffsetWaiters
 from broker.runtime.fetch import partition_reader
 from broker.wire.errors import ErrorCode
-from tests.support.simulation.schedule import Outcome, run
+from tests.support.simulation.schedule import first_failure, run
 
 pytestmark = [pytest.mark.patches, pytest.mark.guarantee("R7", "R10", "R12", "C9", "elections")]
 
@@ -26,26 +26,15 @@ QUICK = range(10)
 NIGHTLY = range(1000, 1700)
 
 
-def first_failure(seeds: Collection[int], folder: Path) -> Outcome | None:
-    """None where every seed passes."""
-    for seed in seeds:
-        place = folder / str(seed)
-        place.mkdir()
-        outcome = run(seed, place)
-        if outcome.failure is not None:
-            return outcome
-    return None
-
-
 def test_random_faults_lose_nothing_and_all_comes_to_rest(tmp_path: Path) -> None:
-    failed = first_failure(QUICK, tmp_path)
+    failed = first_failure(run, QUICK, tmp_path)
     assert failed is None, failed.text()
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_many_random_faults_lose_nothing_and_all_comes_to_rest(tmp_path: Path) -> None:
-    failed = first_failure(NIGHTLY, tmp_path)
+    failed = first_failure(run, NIGHTLY, tmp_path)
     assert failed is None, failed.text()
 
 
@@ -122,4 +111,4 @@ def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plant(monkeypatch)
-    assert first_failure(range(8), tmp_path) is not None
+    assert first_failure(run, range(8), tmp_path) is not None

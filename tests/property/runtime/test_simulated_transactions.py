@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from broker.runtime.transaction.marker_sender import MarkerSender
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.support.simulation.cluster import Cluster, simulated
 from tests.support.simulation.judgement import settle
-from tests.support.simulation.schedule import Outcome, Schedule
+from tests.support.simulation.schedule import Outcome, Schedule, first_failure
 from tests.support.simulation.transaction_judgement import judge_transactions
 from tests.support.simulation.transactions import TOPIC, Told, TransactionalProducer
 
@@ -98,18 +98,8 @@ def run(seed: int, folder: Path) -> Outcome:
         return Outcome(seed, cluster.scheduler.trace, failure)
 
 
-def first_failure(seeds: Collection[int], folder: Path) -> Outcome | None:
-    for seed in seeds:
-        place = folder / str(seed)
-        place.mkdir()
-        outcome = run(seed, place)
-        if outcome.failure is not None:
-            return outcome
-    return None
-
-
 def test_transactions_end_as_their_producers_were_told(tmp_path: Path) -> None:
-    failed = first_failure(QUICK, tmp_path)
+    failed = first_failure(run, QUICK, tmp_path)
     assert failed is None, failed.text()
 
 
@@ -136,11 +126,11 @@ def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plant(monkeypatch)
-    assert first_failure(QUICK, tmp_path) is not None
+    assert first_failure(run, QUICK, tmp_path) is not None
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_many_transactions_end_as_their_producers_were_told(tmp_path: Path) -> None:
-    failed = first_failure(NIGHTLY, tmp_path)
+    failed = first_failure(run, NIGHTLY, tmp_path)
     assert failed is None, failed.text()

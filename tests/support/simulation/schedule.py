@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -366,3 +366,14 @@ def run(seed: int, folder: Path) -> Outcome:
         except AssertionError as wrong:
             failure = cluster.scheduler.failures[0] if cluster.scheduler.failures else str(wrong)
         return Outcome(seed, cluster.scheduler.trace, failure)
+
+
+def first_failure(run: Callable[[int, Path], Outcome], seeds: Collection[int], folder: Path) -> Outcome | None:
+    """None where every seed passes, each in a folder of its own."""
+    for seed in seeds:
+        place = folder / str(seed)
+        place.mkdir()
+        outcome = run(seed, place)
+        if outcome.failure is not None:
+            return outcome
+    return None
