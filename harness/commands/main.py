@@ -160,6 +160,7 @@ def _test(options: argparse.Namespace) -> int:
     from harness.plan.zookeeper_address import parse as parse_address
     from harness.runs import run
     from harness.runs.run_files import load
+    from harness.workloads import prepared
 
     plan: Plan = load(options.file).with_overrides(
         seed=options.seed,
@@ -174,12 +175,11 @@ def _test(options: argparse.Namespace) -> int:
     run.check(plan)
     checkers = where_checkers_run(options.spark_master)
     try:
-        if (
-            plan.nodes.zookeeper is not None
-            and not inside_sandbox()
-            and needs_sandbox(plan.nodes.kind, plan.nodes.hosts)
-        ):
-            open_gate(parse_address(plan.nodes.zookeeper).servers)
+        if not inside_sandbox() and needs_sandbox(plan.nodes.kind, plan.nodes.hosts):
+            # A sandbox has no way out: what comes from elsewhere is fetched, or led in, before.
+            prepared(plan)
+            if plan.nodes.zookeeper is not None:
+                open_gate(parse_address(plan.nodes.zookeeper).servers)
         enter_sandbox(plan.nodes.kind, plan.nodes.hosts, hold_interrupt=True)
     except (SandboxUnavailable, EngineMissing, ImageMissing) as error:
         print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)

@@ -149,6 +149,7 @@ class Lab:
 
     def _judge(self, run: LabRun, recorded: Recorded) -> Judged:
         """A run that broke off is none, unless its history proves a loss all the same, as for `highwater test`."""
+        assert recorded.store.history.exists(), f"{run.name} did not begin:\n{recorded.output}"
         found = judged_in(self._spark, recorded.store)
         assert recorded.exit_code == 0 or found.exit_code == INVALID, (
             f"{run.name} ended with {recorded.exit_code}:\n{recorded.output}"
