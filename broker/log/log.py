@@ -206,8 +206,8 @@ class PartitionLog:
     def write(self) -> None:
         """Put all staged batches in the file: one system call, one more per segment rolled.
 
-        Raises LogDirFailed; CorruptLog where the flush that follows a roll meets damage in an older segment. What is
-        not written then is not staged any more.
+        Raises LogDirFailed; CorruptLog where the flush that follows a roll meets damage in an older segment, and for
+        any error that nothing else is known of. What is not written then is not staged any more.
         """
         runs = self._staging.runs
         if not runs:
@@ -231,9 +231,12 @@ class PartitionLog:
         except OSError as error:
             local.drop_staged()
             raise self._dir.fail(error) from error
-        except CorruptLog:
+        except Exception as error:
             local.drop_staged()
-            raise
+            if isinstance(error, CorruptLog):
+                raise
+            # Nobody knows what of it is in the file: the next batch would stand behind it, or over its beginning.
+            raise CorruptLog(self.topic_partition, local.path, f"a write broke off, {error!r}") from error
         runs.clear()
         if local.log_end_offset - self.durability.recovery_point >= local.config.flush_messages:
             self.flush()

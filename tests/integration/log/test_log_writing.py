@@ -10,8 +10,10 @@ import pytest
 
 from broker.log.environment import Done, Environment, Job
 from broker.log.log_manager import LogManager
+from broker.log.segments.segment import Segment
+from broker.log.segments.staging import StagedBatch
 from broker.model.ids import TopicPartition
-from broker.model.log_errors import LogDirFailed
+from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.wire.record_batch import CorruptBatch
 from tests.property.log.log_tools import (
     TINY,
@@ -122,6 +124,28 @@ def test_log_failed_system_call_takes_the_dir_offline_for_good(
     assert store.logs() == {}
     store.close(clean=True)
     assert not os.path.exists(f"{path}/.kafka_cleanshutdown")
+
+
+@pytest.mark.patches
+@pytest.mark.parametrize("reached", [False, True])
+def test_log_write_that_breaks_off_is_damage(path: str, reached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the file by then, behind the log's end, must not have anything appended to it."""
+    store = open_store(path, Clock(), {})
+    log = open_log(store)
+    append_values(store, range(3))
+    real = Segment.add_all
+
+    def break_off(segment: Segment, batches: list[StagedBatch]) -> None:
+        if reached:
+            real(segment, batches)
+        raise ValueError("an error that nobody thought of")
+
+    log.append_as_leader(batch(9), 0)
+    monkeypatch.setattr(Segment, "add_all", break_off)
+    with pytest.raises(CorruptLog, match="an error that nobody thought of"):
+        log.write()
+    assert (log.log_end_offset, log.staged_end_offset, log.dirty) == (3, 3, False)
+    kill(store)
 
 
 @pytest.mark.guarantee("L8")
