@@ -158,9 +158,9 @@ def _of_driver(scratch: Path, memory: str, *, quick: bool, many: bool = False) -
     log4j2.write_text(_LOG4J2, encoding="ascii")
     # Spark makes a folder of artifacts in Java's temporary folder for each session. A path may hold spaces.
     folders = [f'"-Dderby.system.home={scratch}"', f'"-Djava.io.tmpdir={scratch}"']
-    java_options = [f"-Dlog4j2.configurationFile={log4j2.as_uri()}", *folders]
+    java_options = [f"-Dlog4j2.configurationFile={log4j2.as_uri()}", *folders, "-XX:-UsePerfData"]
     if quick:
-        java_options += ["-XX:+UseSerialGC", "-Xms1g", "-Xmn600m", "-XX:-UsePerfData"]
+        java_options += ["-XX:+UseSerialGC", "-Xms1g", "-Xmn600m"]
         if not many:
             java_options.append("-XX:TieredStopAtLevel=1")
         # With one compiler Java keeps 48 MiB for compiled code; a session that judges many runs fills them and ends.

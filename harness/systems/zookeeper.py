@@ -109,6 +109,8 @@ def _argv(node: Node) -> tuple[str, ...]:
         "-Xmx128m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        # Its file is named by a process id, of which each sandbox has its own, in a folder that all of them share.
+        "-XX:-UsePerfData",
         "-Dzookeeper.forceSync=no",
         # In KiB: a transaction log is evidence, and it is filled up with zeros to this size.
         "-Dzookeeper.preAllocSize=4096",

@@ -20,6 +20,10 @@ VERSIONS = ("3.9.1", "4.4.0")
 """Of org.apache.kafka:kafka-clients that runs are made with; the first where a run file names none."""
 JAVA_LEAST = 17
 _COMPILE_TIMEOUT_S = 120
+# What Java itself has to say must not stand between lines: by default it goes to standard output.
+_TO_ERRORS = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:+DisplayVMOutputToStderr")
+_SMALL = ("-Xms16M", "-Xmx96M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_JAVA = (*_TO_ERRORS, *_SMALL, "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
 _SOURCES = Path(__file__).resolve().parent
 
 
@@ -47,8 +51,7 @@ def client_program(version: str) -> Program:
     except JarsMissing as error:
         raise ClientMissing(f"the Java client {version} is not here: {error}") from None
     classes = _compiled(java, jars, version)
-    options = ("-Xms16M", "-Xmx96M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError")
-    return Program((str(java.executable), *options, "-cp", f"{classes}:{jars}/*", "LabClient"), version, java.version)
+    return Program((str(java.executable), *_JAVA, "-cp", f"{classes}:{jars}/*", "LabClient"), version, java.version)
 
 
 def _compiling_java() -> JavaHome:

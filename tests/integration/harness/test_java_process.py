@@ -125,3 +125,16 @@ def test_client_without_a_compiler_says_how_to_get_one(monkeypatch: pytest.Monke
     monkeypatch.setattr(java_program, "installed_javas", list)
     with pytest.raises(ClientMissing, match=r"javac.*found Java: none.*apt-get install -y openjdk-17-jdk-headless"):
         client_program("3.9.1")
+
+
+def test_what_java_says_itself_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another one has the same process id, in another sandbox: two that share a folder for temporary files."""
+    # Java warns of it where the machine has no large pages, by default on standard output.
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseLargePages")
+    program = client_program("3.9.1")
+    process = ClientProcess(program, lambda _event: None)
+    try:
+        with pytest.raises(CallRefused):
+            process.ask("what there is not", 30)
+    finally:
+        process.close()
