@@ -20,7 +20,8 @@ from checkers.evidence import recorded
 from checkers.evidence.lives import checkpoints_of_lives, of_lives, segments_of_lives
 from checkers.evidence.segment_tasks import Segment, decoded, log_dirs, segments_below
 from checkers.evidence.segments import opened, read_segment
-from checkers.evidence.zk_txnlog import TxnLog, merged, read_log_folder
+from checkers.evidence.zk_ensemble import merged
+from checkers.evidence.zk_txnlog import TxnLog, read_log_folder
 from checkers.history import schema
 from checkers.history.run_info import RunInfo
 from checkers.spark.places import Place, Stored, is_file, is_folder, put, remove, sizes_below
@@ -181,7 +182,8 @@ def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet
         prepared.evidence_nodes.append(node.name)
         logs[node.name] = read_log_folder(folder)
     ordered, problems = merged(logs)
-    if problems or not logs:
+    # What fewer have may end long before what the others committed.
+    if problems or 2 * len(logs) <= len(info.zookeepers) or not logs:
         for problem in [*absent, *problems]:
             prepared.note_missing("zookeeper", problem)
     named = of_lives([change for _, change in ordered], info.remade)

@@ -3,7 +3,8 @@
 Watches miss states; the log does not. Format (org.apache.zookeeper.server.persistence.FileTxnLog, jute): a header of
 magic `ZKLG`, version, database id; then entries of Adler-32, length, body and the byte `B`, until a zero length
 (files are preallocated). A body is client id (session), cxid, zxid, time, type, then the record; a digest may follow.
-Ephemeral znodes go with their session's end, whether the close transaction lists them or not.
+Ephemeral znodes go with their session's end, whether the close transaction lists them or not; which these are, one
+server's log may not say (checkers/evidence/zk_ensemble.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +31,10 @@ _DELETES = frozenset({_DELETE, _DELETE_CONTAINER})
 
 
 class Change(NamedTuple):
-    """One version of one znode. op: create, set or delete; position orders changes of one transaction."""
+    """One version of one znode. op: create, set or delete; position orders changes of one transaction.
+
+    In the log of one server also the end of a session, with which its ephemeral znodes go: `close`, without a path.
+    """
 
     zxid: int
     position: int
@@ -40,6 +44,7 @@ class Change(NamedTuple):
     path: str
     version: int | None
     data: str | None
+    ephemeral: bool = False
 
 
 @dataclass(slots=True)
@@ -100,79 +105,16 @@ def read_log_folder(folder: Path) -> TxnLog:
     log = TxnLog()
     names = [_SNAPSHOT.fullmatch(path.name) for path in folder.glob("snapshot.*")]
     log.snapshots = sorted(int(name[1], 16) for name in names if name is not None)
-    ephemerals: dict[int, dict[str, None]] = {}
     files = sorted(folder.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
     if not files:
         log.unread.append(f"{folder.name}: no transaction log")
     for path in files:
         try:
             for body in _entries(path):
-                _apply(body, log, ephemerals)
+                _apply(body, log)
         except (ValueError, struct.error, IndexError) as error:
             log.unread.append(f"{path.name}: {error}")
     return log
-
-
-def merged(logs: Mapping[str, TxnLog]) -> tuple[list[tuple[str, Change]], list[str]]:
-    """(every change, in order, with the server whose log has it; why transactions may be missing) of all servers' logs.
-
-    A server that was away may be sent a snapshot, and lacks what that held; one that is away in the end lacks what came
-    since. So one log without a gap is enough only where no other goes on beyond it; else all of them together must have
-    no gap, and be read to their ends. Who was sent a snapshot does not know which ephemerals a session had: of each
-    transaction the log with the most changes counts. Where all of them were sent the end of an epoch as a snapshot, the
-    next one's transactions follow without a gap: then snapshots, and versions of znodes, say what no log has.
-    """
-    told: dict[int, tuple[str, list[Change]]] = {}
-    for name, log in logs.items():
-        of_one: dict[int, list[Change]] = {}
-        for change in log.changes:
-            of_one.setdefault(change.zxid, []).append(change)
-        for zxid, changes in of_one.items():
-            if zxid not in told or len(told[zxid][1]) < len(changes):
-                told[zxid] = name, changes
-    found = [(name, change) for _, (name, changes) in sorted(told.items()) for change in changes]
-    zxids = [zxid for log in logs.values() for zxid in log.zxids]
-    last = max(zxids, default=0)
-    unlogged = [*_in_snapshots_only(logs, zxids), *_versions_missing([change for _, change in found])]
-    if any(not log.problems and max(log.zxids, default=0) == last for log in logs.values()):
-        return found, unlogged
-    unread = [f"{name}: {problem}" for name, log in logs.items() for problem in log.unread]
-    if not logs or unread:
-        return found, [f"{name}: {problem}" for name, log in logs.items() for problem in log.problems]
-    return found, [*gaps(zxids), *unlogged]
-
-
-def _in_snapshots_only(logs: Mapping[str, TxnLog], zxids: Collection[int]) -> list[str]:
-    """Reasons why transactions are missing that no gap shows: a snapshot ends with one that no log has."""
-    logged = set(zxids)
-    # A leader's epoch begins with no transaction, at counter 0.
-    return [
-        f"{name}: a snapshot holds transactions up to 0x{zxid:x}, which no log has"
-        for name, log in logs.items()
-        for zxid in log.snapshots
-        if zxid & 0xFFFFFFFF and zxid not in logged
-    ]
-
-
-def _versions_missing(changes: Sequence[Change]) -> list[str]:
-    """The first reason why changes are missing that no gap shows: each change of a znode gives it its next version, and
-    none is made twice. changes: in order.
-    """
-    versions: dict[str, int] = {}
-    odd: list[str] = []
-    for change in changes:
-        known = versions.get(change.path)
-        if change.op == "delete":
-            versions.pop(change.path, None)
-            continue
-        version = change.version or 0
-        if known is not None and change.op == "create":
-            odd.append(f"{change.path} is made anew by zxid 0x{change.zxid:x}, and no transaction deleted it")
-        elif known is not None and version != known + 1:
-            odd.append(f"{change.path} has version {version} by zxid 0x{change.zxid:x}, and had {known} before")
-        versions[change.path] = version
-    more = f" (and {len(odd) - 1} more)" if len(odd) > 1 else ""
-    return [f"transactions are missing: {odd[0]}{more}"] if odd else []
 
 
 def gaps(zxids: list[int]) -> list[str]:
@@ -222,16 +164,16 @@ def _entries(path: Path) -> Iterator[bytes]:
             yield body
 
 
-def _apply(body: bytes, log: TxnLog, ephemerals: dict[int, dict[str, None]]) -> None:
+def _apply(body: bytes, log: TxnLog) -> None:
     session, _cxid, zxid, time_ms, kind = _HEADER.unpack_from(body)
     log.zxids.append(zxid)
     reader = _Reader(body)
     reader.at = _HEADER.size
     position = 0
 
-    def changed(op: str, path: str, version: int | None, data: str | None) -> None:
+    def changed(op: str, path: str, version: int | None, data: str | None, *, ephemeral: bool = False) -> None:
         nonlocal position
-        log.changes.append(Change(zxid, position, time_ms, session, op, path, version, data))
+        log.changes.append(Change(zxid, position, time_ms, session, op, path, version, data, ephemeral))
         position += 1
 
     def one(kind: int, reader: _Reader) -> None:
@@ -239,14 +181,11 @@ def _apply(body: bytes, log: TxnLog, ephemerals: dict[int, dict[str, None]]) -> 
             path = reader.text()
             data = reader.buffer()
             reader.skip_acl()
-            if kind in (_CREATE, _CREATE2) and reader.boolean():
-                ephemerals.setdefault(session, {})[path] = None
-            changed("create", path, 0, None if data is None else data.decode("utf-8", "replace"))
+            ephemeral = kind in (_CREATE, _CREATE2) and reader.boolean()
+            text = None if data is None else data.decode("utf-8", "replace")
+            changed("create", path, 0, text, ephemeral=ephemeral)
         elif kind in _DELETES:
-            path = reader.text()
-            for owned in ephemerals.values():
-                owned.pop(path, None)
-            changed("delete", path, None, None)
+            changed("delete", reader.text(), None, None)
         elif kind == _SET_DATA:
             path = reader.text()
             data = reader.buffer()
@@ -260,7 +199,6 @@ def _apply(body: bytes, log: TxnLog, ephemerals: dict[int, dict[str, None]]) -> 
             for part_kind, part in parts:
                 one(part_kind, _Reader(part))
     elif kind == _CLOSE_SESSION:
-        for path in ephemerals.pop(session, {}):
-            changed("delete", path, None, None)
+        changed("close", "", None, None)
     else:
         one(kind, reader)

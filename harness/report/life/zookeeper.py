@@ -4,7 +4,8 @@ Decides which transactions changed it, and of a topic that was made anew which w
 those since its znode was created with that id, up to where it was created again. A decoder of its own: the lab imports
 nothing of the checkers, and the files of a run that somebody sent are not believed, so that damage is said, not
 raised. Format: FileTxnLog and jute of org.apache.zookeeper.server.persistence, as checkers/evidence/zk_txnlog.py
-describes it.
+describes it. What a deposed leader of ZooKeeper's had logged and nobody committed, is left out: by the logs of those
+who began the next epoch, as checkers/evidence/zk_ensemble.py says why.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -67,14 +68,17 @@ def versions(files: RunFiles, nodes: Iterable[str], p: str) -> Versions:
     of_topic = f"/brokers/topics/{topic}".encode()
     of_state = of_topic + f"/partitions/{number}/state".encode()
     changes: dict[bytes, _Changes] = {path: {} for path in ((of_topic, of_state) if topic_id else (of_state,))}
-    zxids: set[int] = set()
+    logged: list[set[int]] = []
     problems: list[str] = []
     whole = False
     for node in nodes:
         own, said = _of_node(files, node, changes)
         whole = whole or not (said or _first_gap(own))
         problems += said
-        zxids |= own
+        logged.append(own)
+    zxids = set().union(*logged)
+    undone = _uncommitted(logged)
+    changes = {path: {at: one for at, one in of.items() if at[0] not in undone} for path, of in changes.items()}
     told = Versions([], [] if whole else problems)
     gap = _first_gap(zxids)
     if gap is not None:
@@ -86,6 +90,20 @@ def versions(files: RunFiles, nodes: Iterable[str], p: str) -> Versions:
             told.problems.append(f"No state of {p} stands in ZooKeeper's transaction logs.")
     told.found = list(_read(mine, told.problems))
     return told
+
+
+def _uncommitted(logged: Sequence[Set[int]]) -> set[int]:
+    """Transactions beyond the end of their epoch, which those have who logged the first of the next one.
+
+    logged: the transactions of each server.
+    """
+    every = set().union(*logged)
+    undone: set[int] = set()
+    for first in (zxid for zxid in every if zxid & 0xFFFFFFFF == 1):
+        begun = [own for own in logged if first in own]
+        end = max((zxid for own in begun for zxid in own if zxid < first - 1), default=0)
+        undone |= {zxid for zxid in every if end < zxid < first - 1}
+    return undone
 
 
 def _of_life(states: _Changes, of_topic: _Changes, topic_id: str) -> _Changes:

@@ -8,7 +8,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, RolledBackError
 
-from checkers.evidence.zk_txnlog import merged, read_log_folder
+from checkers.evidence.zk_ensemble import merged
+from checkers.evidence.zk_txnlog import read_log_folder
 from tests.support.zookeeper import start_zookeeper
 
 pytestmark = pytest.mark.guarantee("V2")

@@ -12,7 +12,8 @@ from broker.wire.records import NewRecord, encode_batch
 from checkers.evidence.checkpoints import read_checkpoints
 from checkers.evidence.prepare import decoded_here
 from checkers.evidence.segment_tasks import segments_below
-from checkers.evidence.zk_txnlog import Change, TxnLog, gaps, merged, read_log_folder
+from checkers.evidence.zk_ensemble import merged
+from checkers.evidence.zk_txnlog import gaps, read_log_folder
 from checkers.spark.places import sizes_below
 from tests.support.evidence_files import (
     batch,
@@ -151,7 +152,8 @@ def _changes(tmp_path: Path, *transactions: bytes) -> list[tuple[object, ...]]:
     (tmp_path / "log.1").write_bytes(txn_log(transactions))
     log = read_log_folder(tmp_path)
     assert not log.problems
-    return [(c.zxid, c.op, c.path, c.version, c.data) for c in log.changes]
+    changes, _ = merged({"zk1": log})
+    return [(c.zxid, c.op, c.path, c.version, c.data) for _, c in changes]
 
 
 def test_txn_log_has_creates_sets_deletes_and_multis(tmp_path: Path) -> None:
@@ -208,83 +210,6 @@ def test_txn_log_with_a_broken_entry_says_so(tmp_path: Path) -> None:
 
 def test_txn_log_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     assert read_log_folder(tmp_path).problems == [f"{tmp_path.name}: no transaction log"]
-
-
-def _log(*zxids: int, unread: tuple[str, ...] = ()) -> TxnLog:
-    """A server's log of so many creations."""
-    changes = [Change(zxid, 0, 0, 7, "create", f"/{zxid}", 0, "") for zxid in zxids]
-    return TxnLog(changes, list(zxids), list(unread))
-
-
-@pytest.mark.parametrize(
-    ("logs", "problems"),
-    [
-        # The second was sent a snapshot of what it lacks.
-        ({"zk1": _log(*range(1, 9)), "zk2": _log(1, 2, 7, 8)}, []),
-        # The first was away in the end, and saw nothing of what the second was sent as a snapshot.
-        ({"zk1": _log(1, 2, 3), "zk2": _log(1, 7, 8)}, ["transactions are missing before zxid 0x7"]),
-        ({"zk1": _log(1, 2, 3), "zk2": _log(1, 4, 5)}, []),
-        ({"zk1": _log(1, 2, 3), "zk2": _log(1, 2, 3, 4, unread=("log.1: torn",))}, ["zk2: log.1: torn"]),
-        ({"zk1": _log(1, 2, 3, 4), "zk2": _log(1, 2, 3, unread=("log.1: torn",))}, []),
-        ({"zk1": _log(1, 3)}, ["transactions are missing before zxid 0x3"]),
-    ],
-)
-def test_txn_logs_of_several_servers_have_every_transaction_together(
-    logs: dict[str, TxnLog], problems: list[str]
-) -> None:
-    changes, found = merged(logs)
-    assert found == problems
-    assert [change.zxid for _, change in changes] == sorted({zxid for log in logs.values() for zxid in log.zxids})
-
-
-def test_txn_log_of_who_knows_all_ephemerals_of_a_session_says_which_ended() -> None:
-    """The first was sent a snapshot, and saw one of two being made."""
-    one = Change(9, 0, 0, 7, "delete", "/b", None, None)
-    both = [Change(9, nth, 0, 7, "delete", path, None, None) for nth, path in enumerate(("/a", "/b"))]
-    changes, _ = merged({"zk1": TxnLog([one], [9]), "zk2": TxnLog(both, [9])})
-    assert changes == [("zk2", change) for change in both]
-
-
-FIRST_EPOCH = (1, 2, 3)
-NEXT_EPOCH = ((1 << 32) + 1, (1 << 32) + 2)
-
-
-@pytest.mark.parametrize(
-    ("snapshots", "missing"),
-    [
-        # What a leader begins with, and what a log has.
-        ((0, 2, 3, 1 << 32), None),
-        ((3, 7), "zk1: a snapshot holds transactions up to 0x7, which no log has"),
-        (((1 << 32) + 4,), "zk1: a snapshot holds transactions up to 0x100000004, which no log has"),
-    ],
-)
-def test_txn_logs_that_lack_the_end_of_an_epoch_show_it_by_a_snapshot(
-    snapshots: tuple[int, ...], missing: str | None
-) -> None:
-    """No gap does: the next epoch counts from 1."""
-    log = _log(*FIRST_EPOCH, *NEXT_EPOCH)
-    log.snapshots += snapshots
-    _, problems = merged({"zk1": log, "zk2": _log(*FIRST_EPOCH[:2], *NEXT_EPOCH)})
-    assert problems == ([] if missing is None else [missing])
-
-
-@pytest.mark.parametrize(
-    ("later", "missing"),
-    [
-        (("set", 1), None),
-        (("set", 3), "/1 has version 3 by zxid 0x100000001, and had 0 before"),
-        (("create", 0), "/1 is made anew by zxid 0x100000001, and no transaction deleted it"),
-    ],
-)
-def test_txn_logs_that_lack_the_end_of_an_epoch_show_it_by_versions(
-    later: tuple[str, int], missing: str | None
-) -> None:
-    log = _log(*FIRST_EPOCH, *NEXT_EPOCH)
-    at = len(FIRST_EPOCH)
-    op, version = later
-    log.changes[at] = log.changes[at]._replace(op=op, path="/1", version=version)
-    _, problems = merged({"zk1": log})
-    assert problems == ([] if missing is None else [f"transactions are missing: {missing}"])
 
 
 def test_txn_log_folder_names_its_snapshots(tmp_path: Path) -> None:

@@ -103,6 +103,21 @@ def test_what_one_server_lacks_another_has() -> None:
     assert read(both, "zk3") == ([], ["No transaction log of zk3."])
 
 
+def test_what_a_deposed_leader_logged_and_nobody_committed_is_no_version() -> None:
+    """Its log keeps it, once it follows the next leader, too."""
+    second = 1 << 32
+    next_epoch = [changed(second | nth, nth, state(2, nth, [2])) for nth in (1, 2)]
+    never = changed(2, 1, state(3, 1, [3]))
+    others = zookeeper(FIRST, *next_epoch)
+    for came_back in ([], next_epoch[1:]):
+        found, problems = read({**others, **zookeeper(FIRST, never, *came_back, node="zk2")}, "zk1", "zk2")
+        assert [(one.number, one.leader) for one in found] == [(0, 1), (1, 2), (2, 2)]
+        assert not problems
+    # The next leader had it: then it was committed.
+    had = zookeeper(FIRST, never, changed(second | 1, 2, state(2, 2, [2])))
+    assert [one.leader for one in read({**had, **zookeeper(FIRST, node="zk2")}, "zk1", "zk2")[0]] == [1, 3, 2]
+
+
 def test_missing_transaction_is_said_with_what_came_after_it() -> None:
     found, problems = read(zookeeper(FIRST, changed(3, 2, state(1, 1, [1]))))
     assert len(found) == 2

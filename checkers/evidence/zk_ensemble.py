@@ -1,0 +1,119 @@
+"""The transaction logs of all ZooKeeper servers together: which changes were made, and what of them may be missing.
+
+A server logs what its leader proposes before it is committed. What a leader could not have committed any more stays in
+its log, also once it follows the next one, which sends it a snapshot then and has it cut nothing (LearnerHandler:
+"Cannot send TRUNC"). Who logged the first transaction of an epoch had all that its leader had before, and no more: it
+was sent the rest, or cut what was beyond (syncFollower), so that the logs of those say where the epoch before ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from checkers.evidence.zk_txnlog import Change, TxnLog, gaps
+
+_COUNTER = 0xFFFFFFFF
+
+
+def merged(logs: Mapping[str, TxnLog]) -> tuple[list[tuple[str, Change]], list[str]]:
+    """(every change, in order, with the server whose log has it; why transactions may be missing) of all servers' logs.
+
+    A server that was away may be sent a snapshot, and lacks what that held; one that is away in the end lacks what came
+    since. So one log without a gap is enough only where no other goes on beyond it; else all of them together must have
+    no gap, and be read to their ends. Which ephemerals a session had all logs say together. Where all of them were sent
+    the end of an epoch as a snapshot, the next one's transactions follow without a gap: then snapshots, and versions of
+    znodes, say what no log has.
+    """
+    undone, doubtful = _uncommitted(logs)
+    told: dict[int, tuple[str, list[Change]]] = {}
+    for name, log in logs.items():
+        of_one: dict[int, list[Change]] = {}
+        for change in log.changes:
+            of_one.setdefault(change.zxid, []).append(change)
+        for zxid, changes in of_one.items():
+            if zxid not in undone:
+                told.setdefault(zxid, (name, changes))
+    found = list(_with_sessions_ended([(name, change) for _, (name, of) in sorted(told.items()) for change in of]))
+    zxids = [zxid for log in logs.values() for zxid in log.zxids]
+    last = max(zxids, default=0)
+    unlogged = [*doubtful, *_in_snapshots_only(logs, zxids), *_versions_missing([change for _, change in found])]
+    if any(not log.problems and max(log.zxids, default=0) == last for log in logs.values()):
+        return found, unlogged
+    unread = [f"{name}: {problem}" for name, log in logs.items() for problem in log.unread]
+    if not logs or unread:
+        return found, [f"{name}: {problem}" for name, log in logs.items() for problem in log.problems]
+    return found, [*gaps(zxids), *unlogged]
+
+
+def _uncommitted(logs: Mapping[str, TxnLog]) -> tuple[set[int], list[str]]:
+    """(transactions that were logged and never committed, why that is not known of some): those beyond the end of their
+    epoch.
+
+    A snapshot that reaches beyond what those logs have may have held what they were not sent otherwise.
+    """
+    every = {zxid for log in logs.values() for zxid in log.zxids}
+    undone: set[int] = set()
+    doubtful: list[str] = []
+    for first in sorted(zxid for zxid in every if zxid & _COUNTER == 1):
+        begin = first - 1
+        begun = {name: log for name, log in logs.items() if first in log.zxids}
+        end = max((zxid for log in begun.values() for zxid in log.zxids if zxid < begin), default=0)
+        beyond = {zxid for zxid in every if end < zxid < begin}
+        held = [(name, zxid) for name, log in begun.items() for zxid in log.snapshots if end < zxid < begin]
+        if beyond and held:
+            name, zxid = held[0]
+            doubtful.append(
+                f"{name}: a snapshot holds transactions up to 0x{zxid:x}, which no log of who began the next epoch has"
+            )
+            continue
+        undone |= beyond
+    return undone, doubtful
+
+
+def _with_sessions_ended(changes: Sequence[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:
+    """Each end of a session as the deletions of what was its own then. changes: in order."""
+    owned: dict[int, dict[str, None]] = {}
+    for name, change in changes:
+        if change.op == "close":
+            for nth, path in enumerate(owned.pop(change.session, {})):
+                yield name, change._replace(op="delete", path=path, position=nth)
+            continue
+        if change.op == "create" and change.ephemeral:
+            owned.setdefault(change.session, {})[change.path] = None
+        elif change.op == "delete":
+            for paths in owned.values():
+                paths.pop(change.path, None)
+        yield name, change
+
+
+def _in_snapshots_only(logs: Mapping[str, TxnLog], zxids: Collection[int]) -> list[str]:
+    """Reasons why transactions are missing that no gap shows: a snapshot ends with one that no log has."""
+    logged = set(zxids)
+    # A leader's epoch begins with no transaction, at counter 0.
+    return [
+        f"{name}: a snapshot holds transactions up to 0x{zxid:x}, which no log has"
+        for name, log in logs.items()
+        for zxid in log.snapshots
+        if zxid & 0xFFFFFFFF and zxid not in logged
+    ]
+
+
+def _versions_missing(changes: Sequence[Change]) -> list[str]:
+    """The first reason why changes are missing that no gap shows: each change of a znode gives it its next version, and
+    none is made twice. changes: in order.
+    """
+    versions: dict[str, int] = {}
+    odd: list[str] = []
+    for change in changes:
+        known = versions.get(change.path)
+        if change.op == "delete":
+            versions.pop(change.path, None)
+            continue
+        version = change.version or 0
+        if known is not None and change.op == "create":
+            odd.append(f"{change.path} is made anew by zxid 0x{change.zxid:x}, and no transaction deleted it")
+        elif known is not None and version != known + 1:
+            odd.append(f"{change.path} has version {version} by zxid 0x{change.zxid:x}, and had {known} before")
+        versions[change.path] = version
+    more = f" (and {len(odd) - 1} more)" if len(odd) > 1 else ""
+    return [f"transactions are missing: {odd[0]}{more}"] if odd else []
