@@ -27,7 +27,7 @@ from checkers.coverage.queries import work_in
 from checkers.coverage.recovery import QuietWindow, load_end_ns, quiet_windows_of
 from checkers.coverage.requirements import CoverageResult, judge_coverage
 from checkers.coverage.seen import Queries
-from checkers.evidence.events import convert_events, load_events
+from checkers.evidence.events import convert_events, load_events, sound
 from checkers.evidence.fetched import RunFolder, fetched
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.timeline import Evidence, build_evidence
@@ -236,7 +236,7 @@ def _evidence(
     """The evidence tables; segments count only of nodes whose folders were copied whole."""
     parquet = run_dir / "parquet"
     znodes = znode_tables(read_table(session, schema.ZNODE, parquet / "znodes"))
-    events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
+    events = sound(raw_events)
     return build_evidence(
         info,
         history,

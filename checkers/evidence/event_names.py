@@ -1,7 +1,8 @@
 """What lines of an event log have to say, by their names: docs/event-log.md.
 
 Decides which lines no rule can go by. One of an event that nobody knows, as a newer broker may write, or that lacks
-what its event says, is passed over by every rule, and what it shows with it.
+what its event says, is passed over by every rule, and what it shows with it. One with a number that no broker has is
+given to no rule: they reckon in 64 bits.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from checkers.evidence.segments import MOST_OFFSET
 
 _OF_EACH = ("b", "i", "s", "m")
 _ROLE = ("le", "pe", "ce", "isr", "leo", "hw")
@@ -53,13 +56,45 @@ _ONE_OF: dict[tuple[str, str], tuple[str, ...]] = {
 """Fields by which rules take a line for one or another."""
 
 
+_MOST_EPOCH = 1 << 30
+_MOST_MONOTONIC_NS = 1 << 61
+"""With one of a wall clock it makes no more than 64 bits."""
+MOST: dict[str, int] = {
+    **dict.fromkeys(("s", "w", "be", "log_start", "leo", "hw", "epoch_start"), MOST_OFFSET),
+    **dict.fromkeys(("base", "last", "from_leo", "to", "upto"), MOST_OFFSET),
+    **dict.fromkeys(("le", "pe", "ce"), _MOST_EPOCH),
+    "m": _MOST_MONOTONIC_NS,
+}
+"""How far from 0 a number is at most."""
+
+
+def beyond() -> Column:
+    """Whether a number of the line is one that no broker has."""
+    outside = [~F.col(name).between(-most, most) for name, most in MOST.items()]
+    return reduce(Column.__or__, [F.coalesce(one, F.lit(False)) for one in outside])
+
+
+def _odd_part() -> Column:
+    """Whether what is said of a partition in a fetch is not a number where rules need one: offset and leader epoch of
+    what is asked for, bytes and diverging epoch of an answer.
+    """
+    answered = F.col("e") == "fetch_answered"
+
+    def odd(part: Column) -> Column:
+        number = F.get(part, F.when(answered, F.lit(3)).otherwise(F.lit(1))).try_cast("bigint")
+        epoch = F.get(part, F.when(answered, F.lit(4)).otherwise(F.lit(2))).try_cast("int")
+        return F.get(part, F.lit(0)).isNull() | number.isNull() | epoch.isNull()
+
+    return F.coalesce(F.exists("parts", odd), F.lit(False))
+
+
 def is_strange(brokers: Mapping[str, int]) -> Column:
     """Of a line that can be read: no rule can take it for what it is, or another broker wrote it than that of its node.
     brokers: node → its broker's id.
     """
     event = F.col("e")
     cases = reduce(lambda so_far, name: so_far.when(event == name, _lacks(name)), SAYS, F.when(F.lit(False), False))
-    strange = _any_null(_OF_EACH) | cases.otherwise(F.lit(True))
+    strange = _any_null(_OF_EACH) | beyond() | cases.otherwise(F.lit(True)) | _odd_part()
     if brokers:
         own = F.create_map(*[F.lit(part) for pair in brokers.items() for part in pair])[F.col("node")]
         strange = strange | F.coalesce(F.col("b") != own, F.lit(False))

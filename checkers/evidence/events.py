@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from checkers.evidence.event_lines import put
+from checkers.evidence.event_names import MOST, beyond
 from checkers.history import schema
 from checkers.history.lines import Form, write_lines
 from checkers.history.run_info import RunInfo
@@ -50,7 +51,8 @@ def load_events(
     parquet: Place,
     left: Mapping[str, Place] | None = None,
 ) -> DataFrame:
-    """schema.EVENTS: all event logs, with `node` and run time `t_ns`; unreadable lines keep their text only.
+    """schema.EVENTS: all event logs, with `node` and run time `t_ns`; unreadable lines keep their text only. A line
+    with a number that no broker has is `beyond`, and has no run time.
 
     left: what `convert_events` returned, where that has been done.
     """
@@ -70,7 +72,14 @@ def load_events(
 
 def _read(spark: SparkSession, node: str, path: Place, info: RunInfo) -> DataFrame:
     lines = spark.read.schema(schema.EVENT_LINE).option("columnNameOfCorruptRecord", schema.CORRUPT).json(address(path))
-    return lines.withColumn("node", F.lit(node)).withColumn("t_ns", F.col("m") - F.lit(_shift_ns(node, info)))
+    t_ns = F.when(~beyond(), F.try_subtract(F.col("m"), F.lit(_shift_ns(node, info))))
+    return lines.select("*", F.lit(node).alias("node"), t_ns.alias("t_ns"), beyond().alias("beyond"))
+
+
+def sound(events: DataFrame) -> DataFrame:
+    """The lines that rules can go by: read, and of numbers that a broker may have."""
+    read = F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull()
+    return events.where(read & ~F.coalesce("beyond", F.lit(False)))
 
 
 def _shift_ns(node: str, info: RunInfo) -> int:
@@ -84,7 +93,20 @@ def _placed(node: str, shift_ns: int) -> Callable[[pa.Table], pa.Table]:
 
     def placed(table: pa.Table) -> pa.Table:
         nodes = pa.repeat(pa.scalar(node, pa.string()), table.num_rows)
+        outside = _beyond(table)
         times = pyarrow.compute.subtract(table.column("m"), pa.scalar(shift_ns, pa.int64()))
-        return table.append_column("node", nodes).append_column("t_ns", times)
+        times = pyarrow.compute.if_else(outside, pa.scalar(None, pa.int64()), times)
+        return table.append_column("node", nodes).append_column("t_ns", times).append_column("beyond", outside)
 
     return placed
+
+
+def _beyond(table: pa.Table) -> pa.ChunkedArray:
+    """`beyond` of each row."""
+    found = pa.chunked_array([pyarrow.compute.fill_null(pa.nulls(table.num_rows, pa.bool_()), False)])
+    for name, most in MOST.items():
+        numbers = table.column(name)
+        outside = pyarrow.compute.or_(pyarrow.compute.less(numbers, -most), pyarrow.compute.greater(numbers, most))
+        if pyarrow.compute.any(outside).as_py():
+            found = pyarrow.compute.or_(found, pyarrow.compute.fill_null(outside, False))
+    return found

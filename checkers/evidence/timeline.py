@@ -219,8 +219,8 @@ def _parts(events: DataFrame, event: str, *extra: str) -> DataFrame:
             "rid",
             *extra,
             F.get("part", F.lit(0)).alias("p"),
-            F.get("part", F.lit(1)).cast("bigint").alias("offset"),
-            F.get("part", F.lit(2)).cast("int").alias("le"),
+            F.get("part", F.lit(1)).try_cast("bigint").alias("offset"),
+            F.get("part", F.lit(2)).try_cast("int").alias("le"),
         )
     )
 

@@ -165,8 +165,8 @@ EVENT_LINE = _struct(
     (CORRUPT, _TEXT),
 )
 
-# A line of the event log with the node it came from and its run time.
-EVENTS = T.StructType([*EVENT_LINE.fields, T.StructField("node", _TEXT, True), T.StructField("t_ns", _LONG, True)])
+# A line of the event log with the node it came from, its run time, and whether it has a number that no broker has.
+EVENTS = T.StructType([*EVENT_LINE.fields, *_struct(("node", _TEXT), ("t_ns", _LONG), ("beyond", _BOOL)).fields])
 
 # One version of one znode, as a transaction made it.
 ZNODE = _struct(

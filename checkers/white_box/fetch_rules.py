@@ -106,9 +106,9 @@ def _outcomes(evidence: Evidence) -> DataFrame:
     refused: only for what is decided as the fetch arrives, and once for all. An error of another kind may come of a
     role that changed after the leader had rightly counted the fetch. served: with records, so it was not fenced.
     """
-    error, diverging = F.get("part", F.lit(1)), F.coalesce(F.get("part", F.lit(4)).cast("int"), F.lit(-1))
+    error, diverging = F.get("part", F.lit(1)), F.coalesce(F.get("part", F.lit(4)).try_cast("int"), F.lit(-1))
     refused = (error == OUT_OF_RANGE) | (diverging >= 0)
-    served = (error == NO_ERROR) & (diverging < 0) & (F.get("part", F.lit(3)).cast("bigint") > 0)
+    served = (error == NO_ERROR) & (diverging < 0) & (F.get("part", F.lit(3)).try_cast("bigint") > 0)
     return (
         evidence.events.where(F.col("e") == "fetch_answered")
         .select("rid", F.col("leader").alias("b"), F.explode("parts").alias("part"))

@@ -153,8 +153,8 @@ def _agreed(evidence: Evidence, lives: DataFrame) -> DataFrame:
     incarnations = doubts.groupBy("i").agg(F.min("since").alias("from_s"))
     sent = F.col("e") == "fetch_sent"
     settled = F.max(F.when(F.col("answer.agrees"), F.col("sent.offset")))
-    diverges = F.coalesce(F.get("part", F.lit(4)).cast("int"), F.lit(-1)) >= 0
-    offset = F.get("part", F.lit(1)).cast("bigint")
+    diverges = F.coalesce(F.get("part", F.lit(4)).try_cast("int"), F.lit(-1)) >= 0
+    offset = F.get("part", F.lit(1)).try_cast("bigint")
     return (
         evidence.events.where(F.col("e").isin("fetch_sent", "fetch_answered"))
         .select("i", "s", "e", "rid", "leader", "parts")

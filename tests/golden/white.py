@@ -53,6 +53,18 @@ def _unknown_role(case: Case) -> None:
     line["role"] = "observer"
 
 
+def _beyond_all_logs(case: Case) -> None:
+    """An answer for an offset behind which there is none."""
+    line = next(e for e in case.tables["events"] if e["e"] == "ack")
+    line["last"] = (1 << 63) - 1
+
+
+def _odd_part(case: Case) -> None:
+    """An answer to a follower of more bytes than can be counted."""
+    line = next(e for e in case.tables["events"] if e["e"] == "fetch_answered")
+    line["parts"] = [[*part[:3], 1 << 63, *part[4:]] for part in line["parts"]]
+
+
 _NO_EVENTS = _without("events")
 _NO_FILES = _without("batches", "checkpoints")
 _NO_ZNODES = _without("znodes")
@@ -170,6 +182,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("event-log", "bad-unknown-event"): _unknown_event,
     ("event-log", "bad-lacking"): _nameless_partition,
     ("event-log", "bad-unknown-role"): _unknown_role,
+    ("event-log", "bad-beyond-all-logs"): _beyond_all_logs,
+    ("event-log", "bad-odd-part"): _odd_part,
 }
 
 STARTS: dict[str, tuple[Change, Change, Change]] = {

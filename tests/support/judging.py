@@ -22,6 +22,8 @@ from checkers.black_box.followers import of_followers
 from checkers.compaction.families import compaction
 from checkers.coverage.compacted import UNFIT
 from checkers.coverage.queries import leader_changes
+from checkers.evidence.event_names import beyond
+from checkers.evidence.events import sound
 from checkers.evidence.timeline import build_evidence
 from checkers.evidence.znodes import znode_tables
 from checkers.groups.families import of_groups
@@ -176,7 +178,7 @@ def _rows(
     evidence = build_evidence(
         info,
         history,
-        tables["events"],
+        sound(tables["events"]),
         znode_tables(tables["znodes"]),
         tables["batches"],
         tables["checkpoints"],
@@ -189,7 +191,7 @@ def _rows(
         changes,
         expiry=expiry,
         unclean=evidence.unclean,
-        events=tables["events"],
+        events=sound(tables["events"]),
         interruptions=interruptions,
         lookups=True,
         resends=True,
@@ -292,8 +294,8 @@ def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Cas
         for row in case.tables.get(name, ())
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    frame = spark.read.schema(TABLES[name]).json(path.as_uri())
-    return frame.coalesce(1)
+    frame = spark.read.schema(TABLES[name]).json(path.as_uri()).coalesce(1)
+    return frame.withColumn("beyond", beyond()) if name == "events" else frame
 
 
 def _info(cases: Mapping[str, Case], *, unclean: bool) -> RunInfo:
