@@ -61,14 +61,15 @@ def unlogged_lives(lives: DataFrame, events: DataFrame, registrations: DataFrame
 
 def unlogged_acks(history: History, events: DataFrame, timeline: DataFrame) -> DataFrame:
     """Rows of `ops`: acknowledged sends whose `ack` line is not there, though it is written before the response leaves.
-    Only sends acknowledged before the log of their node was copied. timeline: the lines about partitions.
+    Only sends acknowledged before the log of their node was copied, which it is to stand in: another leader answers for
+    an offset that it gave again. timeline: the lines about partitions.
     """
-    logged = timeline.where(F.col("e") == "ack").select("p", F.col("base").alias("base_offset")).distinct()
+    logged = timeline.where(F.col("e") == "ack").select("node", "p", F.col("base").alias("base_offset")).distinct()
     acked = history.ops.where((F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull())
     judged = acked.join(F.broadcast(_copied(history, events)), on="node", how="inner").where(
         F.col("complete_ns") < F.col("copied_ns")
     )
-    return judged.join(logged, on=["p", "base_offset"], how="left_anti")
+    return judged.join(logged, on=["node", "p", "base_offset"], how="left_anti")
 
 
 def _copied(history: History, events: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ from tests.golden import white_restarts as restarts
 from tests.golden import white_rises as rises
 from tests.golden import white_starts as starts
 from tests.golden import white_watermarks as watermarks
+from tests.golden.white_parts import put_after
 from tests.support.judging import Case
 
 Change = Callable[[Case], None]
@@ -63,6 +64,19 @@ def _odd_part(case: Case) -> None:
     """An answer to a follower of more bytes than can be counted."""
     line = next(e for e in case.tables["events"] if e["e"] == "fetch_answered")
     line["parts"] = [[*part[:3], 1 << 63, *part[4:]] for part in line["parts"]]
+
+
+def _ack_of_another(case: Case) -> None:
+    """The line of an answer that a client got is not there, though the next leader has given its offset again."""
+    events = case.tables["events"]
+    ack = next(e for e in events if e["e"] == "ack")
+    for later in events:
+        if later["i"] == ack["i"] and later["s"] > ack["s"]:
+            later["s"] -= 1
+    events.remove(ack)
+    other = next(e for e in reversed(events) if e["e"] == "append" and e["role"] == "leader" and e["b"] != ack["b"])
+    given = {name: value for name, value in ack.items() if name in {"e", "p", "base", "last", "isr", "min_isr"}}
+    put_after(case, other, {**given, "le": other["le"], "hw": 0, "acks": 1})
 
 
 _NO_EVENTS = _without("events")
@@ -184,6 +198,7 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("event-log", "bad-unknown-role"): _unknown_role,
     ("event-log", "bad-beyond-all-logs"): _beyond_all_logs,
     ("event-log", "bad-odd-part"): _odd_part,
+    ("event-log", "bad-ack-of-another"): _ack_of_another,
 }
 
 STARTS: dict[str, tuple[Change, Change, Change]] = {
