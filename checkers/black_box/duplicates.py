@@ -48,7 +48,7 @@ def duplicates(facts: Facts) -> DataFrame:
         name = F.when((F.col("n_sends") > 1) & parted, F.lit(RESENT)).otherwise(F.lit(""))
     if facts.resends:
         rows = rows.join(_copies(facts, rows), on=["p", "value"], how="left")
-        all_read = F.coalesce((low == F.col("min_read_offset")) & (high == F.col("max_read_offset")), F.lit(False))
+        all_read = F.coalesce(F.col("ack_read"), F.col("ack_offset").isNull())
         ways = ((sent_by_itself("send."), "led", "leaderships"), (numbered_anew("send."), "written", "writers"))
         for may, known, epochs in ways:
             whole = all_read & F.coalesce(F.col(known) == F.col("copies"), F.lit(False))
@@ -118,13 +118,14 @@ def copied(facts: Facts, *, committed: bool = False) -> DataFrame:
 
 
 def _copies(facts: Facts, rows: DataFrame) -> DataFrame:
-    """(p, value, copies, led, leaderships, written, writers): at how many offsets it was read; of how many of them it
-    is known in which leader epoch that was written, and in how many epochs; the same of producers' epochs.
+    """(p, value, copies, led, leaderships, written, writers, ack_read): at how many offsets it was read; of how many of
+    them it is known in which leader epoch that was written, and in how many epochs; the same of producers' epochs;
+    whether one of them is where it was acknowledged, null where that was nowhere.
     """
     copies = (
-        facts.history.polls.join(F.broadcast(rows.select("p", "value")), on=["p", "value"], how="left_semi")
+        facts.history.polls.join(F.broadcast(rows.select("p", "value", "ack_offset")), on=["p", "value"], how="inner")
         .groupBy("p", "value", "offset")
-        .agg(F.max(stamped()).alias("led"))
+        .agg(F.max(stamped()).alias("led"), (F.col("offset") == F.first("ack_offset")).alias("acked"))
     )
     if facts.batches is None:
         copies = copies.withColumn("writer", F.lit(None).cast("bigint"))
@@ -136,6 +137,7 @@ def _copies(facts: Facts, rows: DataFrame) -> DataFrame:
         F.count_distinct("led").alias("leaderships"),
         F.count("writer").alias("written"),
         F.count_distinct("writer").alias("writers"),
+        F.bool_or("acked").alias("ack_read"),
     )
 
 

@@ -71,6 +71,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("duplicate", "bad-by-client"): records.sent_again_in_one_epoch,
     ("duplicate", "bad-by-client-one-ack"): records.sent_again_for_one_ack,
     ("duplicate", "unknown-by-client"): records.sent_again_nobody_knows_when,
+    ("duplicate", "unknown-by-client-acked-between"): records.sent_again_and_acknowledged_where_nobody_read_it,
     ("confluent-repeat", "bad-round"): drain.repeat_bad_in_one_round,
     ("confluent-repeat", "ok-read-on"): drain.repeat_ok_one_read_on,
     ("confluent-repeat", "ok-expired"): drain.repeat_ok_expired,

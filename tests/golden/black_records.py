@@ -133,6 +133,15 @@ def sent_again_nobody_knows_when(s: Story) -> None:
     _sent_again_by_its_client(s, 1, reader="confluent")
 
 
+def sent_again_and_acknowledged_where_nobody_read_it(s: Story) -> None:
+    """Two of three places are of epochs of their own; of the one in between nobody knows."""
+    log = sent(s)
+    twice = s.invoke("send", values=[5], acks=-1, sentinel=False, process=5, reader="confluent", node=None)
+    s.complete(twice, base_offset=5)
+    s.poll(0, [*log, (4, 5)], process=20)
+    s.poll(6, [(6, 5)], process=21, consumer="c1", epoch=1)
+
+
 def lost_ok(s: Story) -> None:
     log = sent(s)
     s.poll(0, log[:2], hw=4, process=20)

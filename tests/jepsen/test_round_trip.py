@@ -63,6 +63,7 @@ CANNOT: dict[str, tuple[set[str], set[str]]] = {
     # Which client sent it, and hence what it may have sent again by itself.
     "duplicate/ok-by-client": (set(), {"duplicate"}),
     "duplicate/unknown-by-client": (set(), {"duplicate"}),
+    "duplicate/unknown-by-client-acked-between": (set(), {"duplicate"}),
     "real-time-order/ok-by-client": (set(), {"duplicate", "real-time-order"}),
     # acks=1, who leads, and hence what may be lost.
     "lost-write/ok-uncommitted": (set(), {"inconsistent-offset", "lost-write"}),
