@@ -5,8 +5,9 @@ the offset that it had certainly committed once the load was over (`group-draine
 that was processed twice, whoever processed it, and be it twice in one operation: each began only once its commit had
 come out well. At-least-once is broken by a value below that offset that was not processed, unless retention can have
 deleted it: somebody's commit passed over it. A value stands there that was acknowledged, or that anybody read: nothing
-comes below a committed offset later. What the other way round each promise permits, records that were lost to a group
-or processed again, is counted: `never_processed`, `processed_again`.
+comes below a committed offset later. Of one that stands there twice the higher place counts, which goes last. What the
+other way round each promise permits, records that were lost to a group or processed again, is counted:
+`never_processed`, `processed_again`.
 
 An unclean election takes back what consumers had been given: members whose positions lie beyond the new end begin
 anew, or behind records that came in the place of others; and of the offsets topic it takes commits back. Where one
@@ -37,6 +38,12 @@ def _commits_taken_back(facts: Facts, by_ns: Column) -> Column:
     return by_ns >= F.lit(min(since)) if since else F.lit(False)
 
 
+def _highest_below(end: str) -> Column:
+    """Of a row of `by_value`: the highest offset below the end at which it was acknowledged, or read first or last."""
+    known = F.array("ack_offset", "min_read_offset", "max_read_offset")
+    return F.array_max(F.filter(known, lambda offset: offset < F.col(end)))
+
+
 def _missing(facts: Facts, processed: DataFrame, ends: DataFrame) -> DataFrame:
     """Values below the end of a group that did not process them, with that group, and whether they are `excused`."""
     # A group consumes all partitions of a topic, be it that it has processed nothing of one.
@@ -51,8 +58,8 @@ def _missing(facts: Facts, processed: DataFrame, ends: DataFrame) -> DataFrame:
         facts,
         facts.by_value.where(F.col("send").isNotNull())
         .join(F.broadcast(ends), on="p", how="inner")
-        .where((F.col("known_offset") < F.col("end")) & (told | (F.col("n_reads") > 0)))
-        .withColumn("offset", F.col("known_offset"))
+        .withColumn("offset", _highest_below("end"))
+        .where(F.col("offset").isNotNull() & (told | (F.col("n_reads") > 0)))
         .withColumn("sent_ns", F.col("send.invoke_ns")),
     ).select("p", "value", "offset", "sent_ns", "send", "end", "drained_ns", "drained_op", "expired")
     return (

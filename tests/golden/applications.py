@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.golden.black_parts import sent
+from tests.golden.limits import RETENTION_MS
 from tests.support.application_stories import Application
 from tests.support.histories import Story
 
 Tell = Callable[[Story], None]
 AT_MOST, AT_LEAST = "at-most-once", "at-least-once"
+SLACK_MS = 2_000
+"""More than clocks may be off."""
 
 
 def _begun(s: Story, promise: str) -> Application:
@@ -121,6 +124,33 @@ def at_least_unread(s: Story) -> None:
     s.poll(0, [(nth, nth + 1) for nth in range(4)])
 
 
+def _copied_to_be_deleted(s: Story, start: int) -> None:
+    """A record that its client sent to two leaders, and that the group passes over, as it finds the log to begin."""
+    application = _begun(s, AT_LEAST)
+    s.send(5, outcome="info", reader="confluent", node=None)
+    s.poll(0, [*((nth, nth + 1) for nth in range(4)), (4, 5)])
+    s.poll(5, [(5, 5)], epoch=1)
+    application.poll("a", 2, [3, 4])
+    application.process("a", [3, 4])
+    application.commit("a", 4)
+    s.send(6, 6)
+    late = s.now + RETENTION_MS + SLACK_MS
+    s.poll(6, [(6, 6)], epoch=1, log_start=start, process=22, consumer="late", invoked=late, completed=late + 1)
+    application.poll("b", 6, [6])
+    application.process("b", [6])
+    application.commit("b", 7)
+    application.drained(7)
+
+
+def at_least_copy_deleted(s: Story) -> None:
+    """The first of both is gone, the second is there."""
+    _copied_to_be_deleted(s, 5)
+
+
+def at_least_copies_deleted(s: Story) -> None:
+    _copied_to_be_deleted(s, 6)
+
+
 def at_least_unknown(s: Story) -> None:
     """The group did not come to the end."""
     application = _begun(s, AT_LEAST)
@@ -137,4 +167,6 @@ MORE_APPLICATIONS: dict[tuple[str, str], Tell] = {
     (AT_MOST, "ok-copied"): at_most_copied,
     (AT_LEAST, "bad-unacknowledged"): at_least_unacknowledged,
     (AT_LEAST, "ok-unread"): at_least_unread,
+    (AT_LEAST, "bad-copy-deleted"): at_least_copy_deleted,
+    (AT_LEAST, "ok-copies-deleted"): at_least_copies_deleted,
 }
