@@ -231,12 +231,12 @@ class PartitionLog:
         except OSError as error:
             local.drop_staged()
             raise self._dir.fail(error) from error
-        except Exception as error:
+        except Exception as broken_off:
             local.drop_staged()
-            if isinstance(error, CorruptLog):
+            if isinstance(broken_off, CorruptLog):
                 raise
             # Nobody knows what of it is in the file: the next batch would stand behind it, or over its beginning.
-            raise CorruptLog(self.topic_partition, local.path, f"a write broke off, {error!r}") from error
+            raise CorruptLog(self.topic_partition, local.path, f"a write broke off, {broken_off!r}") from broken_off
         runs.clear()
         if local.log_end_offset - self.durability.recovery_point >= local.config.flush_messages:
             self.flush()
