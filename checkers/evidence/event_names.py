@@ -94,7 +94,7 @@ def is_strange(brokers: Mapping[str, int]) -> Column:
     """
     event = F.col("e")
     cases = reduce(lambda so_far, name: so_far.when(event == name, _lacks(name)), SAYS, F.when(F.lit(False), False))
-    strange = _any_null(_OF_EACH) | beyond() | cases.otherwise(F.lit(True)) | _odd_part()
+    strange = _any_null(_OF_EACH) | F.coalesce("beyond", F.lit(False)) | cases.otherwise(F.lit(True)) | _odd_part()
     if brokers:
         own = F.create_map(*[F.lit(part) for pair in brokers.items() for part in pair])[F.col("node")]
         strange = strange | F.coalesce(F.col("b") != own, F.lit(False))

@@ -183,7 +183,7 @@ def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet
         logs[node.name] = read_log_folder(folder)
     ordered, problems = merged(logs)
     # What fewer have may end long before what the others committed.
-    if problems or 2 * len(logs) <= len(info.zookeepers) or not logs:
+    if problems or 2 * len(logs) <= len(info.zookeepers):
         for problem in [*absent, *problems]:
             prepared.note_missing("zookeeper", problem)
     named = of_lives([change for _, change in ordered], info.remade)

@@ -94,7 +94,7 @@ def _in_snapshots_only(logs: Mapping[str, TxnLog], zxids: Collection[int]) -> li
         f"{name}: a snapshot holds transactions up to 0x{zxid:x}, which no log has"
         for name, log in logs.items()
         for zxid in log.snapshots
-        if zxid & 0xFFFFFFFF and zxid not in logged
+        if zxid & _COUNTER and zxid not in logged
     ]
 
 

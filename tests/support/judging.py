@@ -175,10 +175,11 @@ def _rows(
     assert not health.problems, health.problems
     tables = {name: _table(spark, folder, name, cases) for name in TABLES}
     info = _info(cases, unclean=unclean)
+    events = sound(tables["events"])
     evidence = build_evidence(
         info,
         history,
-        sound(tables["events"]),
+        events,
         znode_tables(tables["znodes"]),
         tables["batches"],
         tables["checkpoints"],
@@ -191,7 +192,7 @@ def _rows(
         changes,
         expiry=expiry,
         unclean=evidence.unclean,
-        events=sound(tables["events"]),
+        events=events,
         interruptions=interruptions,
         lookups=True,
         resends=True,
