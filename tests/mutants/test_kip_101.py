@@ -88,6 +88,7 @@ def test_truncation_to_the_high_watermark_loses_exactly_m2(lab: Lab, lab_run: La
     assert [(event["reason"], event["from_leo"], event["to"]) for event in cut] == [("high-watermark", 2, 1)]
 
 
+@pytest.mark.nightly
 @in_the_lab
 @the_run(LEADER_EPOCH)
 def test_truncation_by_leader_epoch_queries_the_paused_leader_and_keeps_m2(lab: Lab, lab_run: LabRun) -> None:

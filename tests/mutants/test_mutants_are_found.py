@@ -11,7 +11,7 @@ from tests.support import disks
 
 SEEDS = (1, 2, 3)
 
-FOUND_BY_DAY = {"unclean-election", "watermark-on-append"}
+FOUND_BY_DAY = {"watermark-on-append"}
 """The rules that find the others have stored histories by day."""
 
 VALID_BY_DAY = {"last-in-sync-dies"}

@@ -289,6 +289,7 @@ def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(spark: SparkSe
     assert all(entry["value"] == gone for entry in witness["evidence"])
 
 
+@pytest.mark.nightly
 def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(spark: SparkSession, folder: Path) -> None:
     lines = history_of(folder)
     invokes = {line["index"]: line for line in lines if line["type"] == "invoke"}
