@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from checkers.admin.families import administration
 from checkers.allowances.allowances import excuse_rows, excuse_unclean
 from checkers.applications.families import applications
-from checkers.black_box.facts import build_facts
+from checkers.black_box.facts import Facts, build_facts
 from checkers.black_box.families import black_box, of_imported
 from checkers.black_box.followers import of_followers
 from checkers.compaction.families import compaction
@@ -60,21 +60,26 @@ def found(
         spans = with_gone(spans, absent_ns, evidence.info.session_timeout_ms)
     settled = None if tables is None else _settled(history, evidence, tables)
     resends = clients_resend(evidence.info)
-    facts = build_facts(
-        history if settled is None else settled.rest,
-        leader_changes(history, evidence),
-        expiry=evidence.expiry,
-        unclean=evidence.unclean,
-        events=evidence.events,
-        interruptions=spans,
-        lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
-        start_written_ns=evidence.info.start_written_ns,
-        settled=None if settled is None else settled.acked,
-        ended=ended_lives(history.coordination) if evidence.info.remade else None,
-        resends=resends,
-        batches=evidence.batches.where(evidence.sound()) if resends else None,
-    )
-    families = {**black_box(facts), **white_box(evidence, raw_events, spans)}
+
+    def facts_of(some: History) -> Facts:
+        return build_facts(
+            some,
+            leader_changes(history, evidence),
+            expiry=evidence.expiry,
+            unclean=evidence.unclean,
+            events=evidence.events,
+            interruptions=spans,
+            lookups=wanted(BY_NAME["wrong-lookup"], evidence.info),
+            start_written_ns=evidence.info.start_written_ns,
+            settled=None if settled is None else settled.acked,
+            ended=ended_lives(history.coordination) if evidence.info.remade else None,
+            resends=resends,
+            batches=evidence.batches.where(evidence.sound()) if resends else None,
+        )
+
+    facts = facts_of(history if settled is None else settled.rest)
+    of_records = facts_of(settled.records) if settled is not None and settled.records is not None else None
+    families = {**black_box(facts, of_records), **white_box(evidence, raw_events, spans)}
     if evidence.info.imported:
         families |= of_imported(facts)
     if any(wanted(spec, evidence.info) for spec in GROUPS):

@@ -15,14 +15,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from checkers.black_box.facts import build_facts
+from checkers.black_box.facts import Facts, build_facts
 from checkers.black_box.families import black_box
 from checkers.coverage.missing_evidence import not_applicable
 from checkers.coverage.queries import leader_changes
 from checkers.evidence.timeline import build_evidence
 from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
-from checkers.history.load import stored_history
+from checkers.history.load import History, stored_history
 from checkers.history.run_info import RunInfo, load_run_info
 from checkers.settled.figures import with_settled
 from checkers.settled.unsettle import LEAST_BYTES, settled_of
@@ -52,14 +52,19 @@ def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, 
         [],
     )
     settled = settled_of(history, folder) if settle else None
-    facts = build_facts(
-        history if settled is None else settled.rest,
-        leader_changes(history, evidence),
-        expiry=None,
-        events=nothing,
-        settled=None if settled is None else settled.acked,
-    )
-    rows = collect_families(black_box(facts), witnesses=WITNESSES, parallel=parallel)
+
+    def facts_of(some: History) -> Facts:
+        return build_facts(
+            some,
+            leader_changes(history, evidence),
+            expiry=None,
+            events=nothing,
+            settled=None if settled is None else settled.acked,
+        )
+
+    facts = facts_of(history if settled is None else settled.rest)
+    of_records = facts_of(settled.records) if settled is not None and settled.records is not None else None
+    rows = collect_families(black_box(facts, of_records), witnesses=WITNESSES, parallel=parallel)
     return rows if settled is None else with_settled(rows, settled.counts)
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
+from checkers.settled import passes
 from checkers.settled.blocks import block_of, crowded
 from checkers.spark.places import Place
 from checkers.spark.tables import stored
@@ -38,11 +39,10 @@ PLACED, SILENT, LOUD = "placed", "silent", "loud"
 """Fates of a send that nothing acknowledged: all of it was read, where one batch stands; nothing was read; else."""
 
 
-def batches_of(history: History, folder: Place) -> Batches:
-    """Of a history with few values that nothing acknowledged. folder: scratch space."""
-    few = stored(crowded(history.sends.select("value")), folder / "few")
-    unacknowledged = stored(history.sends.where(F.col("offset").isNull()), folder / "unacknowledged")
-    values = stored(_loose_values(history, unacknowledged, few), folder / "loose-values")
+def batches_of(history: History, sent: passes.OfSends, found: DataFrame, folder: Place) -> Batches:
+    """Of a history with few values that nothing acknowledged. found: where polls showed them. folder: scratch space."""
+    few = stored(crowded(sent.few), folder / "few")
+    values = stored(_loose_values(sent.unacknowledged, found, few), folder / "loose-values")
     loose = stored(values.join(_fates(values), on=["p", "op"], how="inner").select(*_LOOSE), folder / "loose")
     acked = history.ops.where(
         (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull() & (F.col("n_values") > 0)
@@ -70,21 +70,15 @@ def batches_of(history: History, folder: Place) -> Batches:
             F.lit(False).alias("sentinel"),
         )
     )
-    return Batches(acked.unionByName(read), unacknowledged, loose, few)
+    return Batches(acked.unionByName(read), sent.unacknowledged, loose, few)
 
 
-def _loose_values(history: History, unacknowledged: DataFrame, few: DataFrame) -> DataFrame:
+def _loose_values(unacknowledged: DataFrame, found: DataFrame, few: DataFrame) -> DataFrame:
     """Rows of `loose` without fates; `is_crowded`, and read at `shift_low` to `shift_high` above where its send begins.
 
-    Polls are looked through by numbers first, which is several times as fast as by texts.
+    found(p, value, offset): where polls showed such values.
     """
-    read = (
-        history.polls.select("p", "value", "offset")
-        .join(F.broadcast(unacknowledged.select("value")), on="value", how="left_semi")
-        .join(F.broadcast(unacknowledged.select("p", "value")), on=["p", "value"], how="left_semi")
-        .groupBy("p", "value")
-        .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
-    )
+    read = found.groupBy("p", "value").agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
     return (
         unacknowledged.select("p", "op", "nth", "of", "value", "outcome", "invoke_ns")
         .join(read, on=["p", "value"], how="left")

@@ -1,10 +1,11 @@
 """Blocks of a log's offsets, and in which of them all agree: what was acknowledged is what was read, whoever read it.
 
-Input grains: one row per value sent, one per record read; output grain: one row per (partition, block). A block is
-BLOCK offsets from a multiple of BLOCK on. It *agrees* where each of its offsets was given to one value, and each of
-them was read as often as any other of the block, every time with that value, and intact. That is told by counts and
-sums of two hashes of (offset, value), 40 bits each: of what was read as many times those of what was sent as it was
-read. That sums agree though records do not has a chance of 2**-80 in a block, and no record can know its hashes.
+Input grain: one row per (partition, block, stretch of a file), of what was sent and of what was read (`scans.sums`);
+output grain: one row per (partition, block). A block is BLOCK offsets from a multiple of BLOCK on. It *agrees* where
+each of its offsets was given to one value, and each of them was read as often as any other of the block, every time
+with that value, and intact. That is told by counts and sums of two hashes of (offset, value), 40 bits each: of what was
+read as many times those of what was sent as it was read. That sums agree though records do not has a chance of 2**-80
+in a block, and no record can know its hashes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-SHIFT = 6
-BLOCK = 1 << SHIFT
-_MASK = (1 << 40) - 1
+from checkers.settled.scans import BLOCK, SHIFT
+
 _MOST_READS = 1 << 16
 """Of one offset; sums stay below 2**63."""
 
@@ -29,32 +29,20 @@ def blocks_between(first: Column, last: Column) -> Column:
     return F.explode(F.sequence(block_of(first), block_of(last)))
 
 
-def _sums() -> list[Column]:
-    one = F.xxhash64("offset", "value").bitwiseAND(F.lit(_MASK))
-    other = F.xxhash64("value", "offset", F.lit(1)).bitwiseAND(F.lit(_MASK))
-    return [F.try_sum(one).alias("one"), F.try_sum(other).alias("other")]
-
-
 def agreeing_blocks(sent: DataFrame, read: DataFrame) -> DataFrame:
     """(p, block, agrees, returned): of every block in which something was sent or read; how many records were.
 
-    sent(p, offset, value): where each value is known to stand. read(p, offset, value, intact).
+    sent, read: sums of where each value is known to stand, and of what polls returned.
     """
-    bit = F.expr(f"shiftleft(1L, CAST(`offset` & {BLOCK - 1} AS INT))")
-    given = (
-        sent.groupBy("p", block_of(F.col("offset")).alias("block"))
-        .agg(F.count(F.lit(1)).alias("given"), F.bit_or(bit).alias("offsets"), *_sums())
-        .withColumnsRenamed({"one": "given_one", "other": "given_other"})
+    given = sent.groupBy("p", "block").agg(
+        F.sum("n").alias("given"), F.bit_or("offsets").alias("offsets"), *_sums("given_")
     )
-    sound = F.coalesce(F.col("intact"), F.lit(False)) & F.col("value").isNotNull()
-    returned = read.groupBy("p", block_of(F.col("offset")).alias("block")).agg(
-        F.count(F.lit(1)).alias("returned"), F.count_if(~sound).alias("unsound"), *_sums()
-    )
+    returned = read.groupBy("p", "block").agg(F.sum("n").alias("returned"), *_sums(""))
     times = F.floor(F.col("returned") / BLOCK)
     as_often = (times > 0) & (times <= _MOST_READS) & (times * BLOCK == F.col("returned"))
     same = (F.col("one") == times * F.col("given_one")) & (F.col("other") == times * F.col("given_other"))
     # -1 has every bit: no offset was given twice.
-    whole = (F.col("given") == BLOCK) & (F.col("offsets") == -1)
+    whole = (F.col("given") == BLOCK) & (F.col("offsets") == -1) & (F.col("given_unsound") == 0)
     agrees = F.when(whole & (F.col("unsound") == 0) & as_often, same)
     return given.join(returned, on=["p", "block"], how="full_outer").select(
         "p",
@@ -64,12 +52,18 @@ def agreeing_blocks(sent: DataFrame, read: DataFrame) -> DataFrame:
     )
 
 
-def crowded(sends: DataFrame) -> DataFrame:
-    """(few): numbers `value >> SHIFT` among whose values one was sent twice."""
-    bit = F.expr(f"shiftleft(1L, CAST(value & {BLOCK - 1} AS INT))")
+def _sums(prefix: str) -> list[Column]:
+    return [
+        F.sum("unsound").alias(f"{prefix}unsound"),
+        *[F.try_sum(name).alias(f"{prefix}{name}") for name in ("one", "other")],
+    ]
+
+
+def crowded(few: DataFrame) -> DataFrame:
+    """(few): numbers `value >> SHIFT` among whose values one was sent twice. few(few, n, bits): of each file."""
     return (
-        sends.groupBy(block_of(F.col("value")).alias("few"))
-        .agg(F.count(F.lit(1)).alias("n"), F.bit_count(F.bit_or(bit)).alias("values"))
+        few.groupBy("few")
+        .agg(F.sum("n").alias("n"), F.bit_count(F.bit_or("bits")).alias("values"))
         .where(F.col("n") != F.col("values"))
         .select("few")
     )

@@ -14,7 +14,8 @@ from checkers.black_box.lost import covered_ranges
 from checkers.history.load import History
 from checkers.history.responses import is_poll
 from checkers.settled.batches import LOUD, Batches
-from checkers.settled.blocks import BLOCK, block_of, blocks_between
+from checkers.settled.blocks import block_of, blocks_between
+from checkers.settled.scans import BLOCK
 
 MOST_BLOCKS = 1024
 """That are counted off in one span of an answer; of wider ones those are marked in which there is something."""

@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
+from checkers.settled import passes
 from checkers.settled.batches import LOUD, PLACED, SILENT, Batches
-from checkers.settled.blocks import BLOCK, block_of, blocks_between
+from checkers.settled.blocks import block_of, blocks_between
+from checkers.settled.scans import BLOCK
 from checkers.spark.places import Place
-from checkers.spark.tables import stored
+from checkers.spark.tables import read_table, stored, write_table
 
-MOST_SPANS = 64
-"""Of offsets, that a table is read by; more of them cost more to compare with than its pieces are worth."""
 _ENDLESS = (1 << 63) - 1
 
 
@@ -25,12 +25,13 @@ _ENDLESS = (1 << 63) - 1
 class Open:
     """blocks(p, block): those that are open. touching(p, op): sends that reach into one. parts: see `_parts_of`.
 
-    folder: where all of it is stored, the sends and polls of `rest` under these names.
+    tables: where those of the history are. places: where the sends and polls of `rest` are, by these names.
     """
 
     history: History
     batches: Batches
-    folder: Place
+    tables: Place
+    places: Mapping[str, Sequence[Place]]
     blocks: DataFrame
     touching: DataFrame
     parts: DataFrame
@@ -54,12 +55,11 @@ class Open:
         touching = stored(touching, folder / "touching")
         parts = stored(_parts_of(self.batches, blocks, touching), folder / "parts")
         changed = stored(parts.join(self.parts, on=[*parts.columns], how="left_anti"), folder / "changed")
-        spans = _spans(changed)
-        known, sent = self.rest.sends.where(F.col("offset").isNotNull()), _placed(self.history.sends)
-        sends = _out_of(known, changed).unionByName(_within(_in_spans(sent, spans), changed))
-        polls = _out_of(self.rest.polls, changed).unionByName(_within(_in_spans(self.history.polls, spans), changed))
-        rest = _stored_rest(self.history, sends.unionByName(_loose(self.batches, touching)), polls, folder)
-        return Open(self.history, self.batches, folder, blocks, touching, parts, rest)
+        left = _left(self.history, self.batches, self.tables, changed, touching, folder)
+        for name, rows in (("sends", _placed(self.rest.sends)), ("polls", self.rest.polls)):
+            write_table(_out_of(rows, changed), folder / "as-before" / name)
+            left[name].append(folder / "as-before" / name)
+        return _opened(self.history, self.batches, self.tables, left, blocks, touching, parts)
 
     def counts(self, blocks: DataFrame) -> dict[str, dict[str, int]]:
         """Settled.counts. blocks: all, with `returned` and `compared`."""
@@ -101,13 +101,37 @@ class Open:
         )
 
 
-def opened_at(history: History, batches: Batches, blocks: DataFrame, folder: Place) -> Open:
-    """blocks(p, block): those that are not settled. folder: scratch space."""
+def opened_at(history: History, batches: Batches, tables: Place, blocks: DataFrame, folder: Place) -> Open:
+    """blocks(p, block): those that are not settled. tables: where those of the history are. folder: scratch space."""
     touching = stored(_touching(batches, blocks).distinct(), folder / "touching")
     parts = stored(_parts_of(batches, blocks, touching), folder / "parts")
-    sends = _within(_placed(history.sends), parts).unionByName(_loose(batches, touching))
-    rest = _stored_rest(history, sends, _within(history.polls, parts), folder)
-    return Open(history, batches, folder, blocks, touching, parts, rest)
+    left = _left(history, batches, tables, parts, touching, folder)
+    return _opened(history, batches, tables, left, blocks, touching, parts)
+
+
+def _left(
+    history: History, batches: Batches, tables: Place, parts: DataFrame, touching: DataFrame, folder: Place
+) -> dict[str, list[Place]]:
+    """Where the sends and polls are that lie in these parts, and sends without an offset that are not settled."""
+    passes.left(history.sends, parts, tables / "sends", folder / "sends")
+    passes.left(history.polls, parts, tables / "polls", folder / "polls")
+    write_table(_loose(batches, touching), folder / "sends" / "loose")
+    return {"sends": [folder / "sends" / "left", folder / "sends" / "loose"], "polls": [folder / "polls" / "left"]}
+
+
+def _opened(
+    history: History,
+    batches: Batches,
+    tables: Place,
+    places: Mapping[str, Sequence[Place]],
+    blocks: DataFrame,
+    touching: DataFrame,
+    parts: DataFrame,
+) -> Open:
+    spark = blocks.sparkSession
+    sends = read_table(spark, history.sends.schema, *places["sends"])
+    polls = read_table(spark, history.polls.schema, *places["polls"])
+    return Open(history, batches, tables, places, blocks, touching, parts, replace(history, sends=sends, polls=polls))
 
 
 def placed_values(history: History, batches: Batches) -> DataFrame:
@@ -119,10 +143,6 @@ def placed_values(history: History, batches: Batches) -> DataFrame:
 
 def _placed(sends: DataFrame) -> DataFrame:
     return sends.where(F.col("offset").isNotNull())
-
-
-def _stored_rest(history: History, sends: DataFrame, polls: DataFrame, folder: Place) -> History:
-    return replace(history, sends=stored(sends, folder / "sends"), polls=stored(polls, folder / "polls"))
 
 
 def _touching(batches: Batches, blocks: DataFrame) -> DataFrame:
@@ -153,17 +173,6 @@ def _parts_of(batches: Batches, blocks: DataFrame, touching: DataFrame) -> DataF
     return parts.agg(F.max("head").alias("head"), F.min("tail").alias("tail"))
 
 
-def _within(rows: DataFrame, parts: DataFrame) -> DataFrame:
-    """Rows at offsets that are not settled, by these parts."""
-    placed = rows.withColumn("block", block_of(F.col("offset")))
-    # One number is looked for several times as fast as a text and a number, and most rows go at that.
-    number = F.xxhash64("p", "block")
-    near = placed.join(F.broadcast(parts.select(number.alias("number"))), on=number == F.col("number"), how="left_semi")
-    joined = near.join(F.broadcast(parts), on=["p", "block"], how="inner")
-    inside = (F.col("offset") < F.col("head")) | (F.col("offset") >= F.col("tail"))
-    return joined.where(inside).select(*rows.columns)
-
-
 def _loose(batches: Batches, touching: DataFrame) -> DataFrame:
     """Sends that nothing acknowledged, and that are not settled."""
     loud = batches.loose.where(F.col("fate") == LOUD).select("p", "op")
@@ -175,31 +184,6 @@ def _out_of(rows: DataFrame, blocks: DataFrame) -> DataFrame:
     """Rows at offsets in none of the blocks(p, block)."""
     placed = rows.withColumn("block", block_of(F.col("offset")))
     return placed.join(F.broadcast(blocks), on=["p", "block"], how="left_anti").select(*rows.columns)
-
-
-def _spans(blocks: DataFrame) -> list[tuple[int, int]]:
-    """First and last number of each run of the blocks(p, block), whatever the partition; none where they are many."""
-    numbers = blocks.select("block").distinct().limit(MOST_SPANS * 8).collect()
-    if len(numbers) == MOST_SPANS * 8:
-        return []
-    spans: list[tuple[int, int]] = []
-    for number in sorted(row["block"] for row in numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1] = (spans[-1][0], number)
-        else:
-            spans.append((number, number))
-    return spans if len(spans) <= MOST_SPANS else []
-
-
-def _in_spans(rows: DataFrame, spans: Sequence[tuple[int, int]]) -> DataFrame:
-    """Rows of which some may lie in blocks with these numbers; all where there are none. As a condition on offsets
-    alone, by which a table is not read where it has no others.
-    """
-    within: list[Column] = [F.col("offset").between(low * BLOCK, (high + 1) * BLOCK - 1) for low, high in spans]
-    near = F.lit(not within)
-    for one in within:
-        near = near | one
-    return rows.where(near)
 
 
 def _of_row(row: Mapping[str, int | None]) -> dict[str, int]:

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 
 from checkers.history.load import History, stored_history
 from checkers.history.responses import imported, looks_up, response_log_start
-from checkers.settled import marks
-from checkers.settled.batches import MOST_LOOSE, Batches, batches_of
+from checkers.settled import marks, passes
+from checkers.settled.batches import MOST_LOOSE, PLACED, Batches, batches_of
 from checkers.settled.blocks import agreeing_blocks
-from checkers.settled.opened import opened_at, placed_values
+from checkers.settled.opened import Open, opened_at
 from checkers.spark.brief import brief_session
 from checkers.spark.places import Place
 from checkers.spark.tables import read_table, stored
@@ -40,12 +40,14 @@ class Settled:
     acknowledged ends, and when. counts: partition → name → how many settled values were acknowledged (`acked`), had an
     unknown outcome and were read (`found`), or were read by nobody and unknown (`unknown`) or failed (`failed`); sends
     of several values that were read (`batches`) or not (`silent_batches`); records that polls returned (`reads`), and
-    that both drains did (`compared`).
+    that both drains did (`compared`). records: the same rest, for families of records alone, where few sends and polls
+    are left of many operations.
     """
 
     rest: History
     acked: DataFrame
     counts: Mapping[str, Mapping[str, int]]
+    records: History | None = None
 
 
 LEAST_BYTES = 50_000_000
@@ -62,11 +64,18 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
     folder = parquet / "settled"
     if not _plain(history):
         return None
-    batches = batches_of(history, folder)
-    agreeing = stored(agreeing_blocks(placed_values(history, batches), history.polls), folder / "agreeing")
+    sent = passes.sent(history.sends, parquet / "sends", folder)
+    if sent.odd or sent.loose > MOST_LOOSE:
+        return None
+    read = passes.returned(history.polls, sent.unacknowledged, parquet / "polls", folder)
+    if read.odd:
+        return None
+    batches = batches_of(history, sent, read.found, folder)
+    placed = passes.placed(batches.loose, PLACED, folder / "loose", folder)
+    agreeing = stored(agreeing_blocks(sent.given.unionByName(placed), read.returned), folder / "agreeing")
     blocks = stored(marks.drained(history, agreeing), folder / "blocks")
     marked = _marked(history, batches, blocks, folder)
-    opened = opened_at(history, batches, stored(marked.distinct(), folder / "open"), folder)
+    opened = opened_at(history, batches, parquet, stored(marked.distinct(), folder / "open"), folder)
     if opened.blocks.count() > (1 - WORTH_IT) * blocks.count():
         return None
     strays = stored(opened.strays(), folder / "strays")
@@ -75,7 +84,10 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
     acked = opened.whole().where(F.col("acked"))
     ends = acked.select("p", F.col("last").alias("offset"), F.col("complete_ns").alias("acked_ns"))
     settled = Settled(opened.rest, stored(ends, folder / "acked"), opened.counts(blocks))
-    return _briefly(settled, parquet, opened.folder, folder) if _few_rows(settled.rest) else settled
+    if not _few_rows(opened.rest.sends, opened.rest.polls):
+        return settled
+    brief = _briefly(settled, parquet, opened, folder)
+    return brief if _few_rows(opened.rest.ops) else replace(settled, records=brief.rest)
 
 
 def _marked(history: History, batches: Batches, blocks: DataFrame, folder: Place) -> DataFrame:
@@ -94,40 +106,27 @@ def _marked(history: History, batches: Batches, blocks: DataFrame, folder: Place
     return others if late.isEmpty() else others.unionByName(marks.out_of_time(history, batches, late, others))
 
 
-def _few_rows(rest: History) -> bool:
-    return all(table.count() <= FEW_ROWS for table in (rest.ops, rest.sends, rest.polls))
+def _few_rows(*tables: DataFrame) -> bool:
+    return all(table.count() <= FEW_ROWS for table in tables)
 
 
-def _briefly(settled: Settled, parquet: Place, rest: Place, folder: Place) -> Settled:
-    """The same, in a brief session. rest: where its sends and polls are."""
+def _briefly(settled: Settled, parquet: Place, opened: Open, folder: Place) -> Settled:
+    """The same, in a brief session."""
     brief = brief_session(settled.acked.sparkSession)
     whole = stored_history(brief, parquet)
-    sends, polls = (read_table(brief, frame.schema, rest / name) for name, frame in _judged(settled.rest))
+    sends = read_table(brief, settled.rest.sends.schema, *opened.places["sends"])
+    polls = read_table(brief, settled.rest.polls.schema, *opened.places["polls"])
     acked = read_table(brief, settled.acked.schema, folder / "acked")
     return Settled(replace(whole, sends=sends, polls=polls), acked, settled.counts)
 
 
-def _judged(history: History) -> tuple[tuple[str, DataFrame], ...]:
-    return ("sends", history.sends), ("polls", history.polls)
-
-
 def _plain(history: History) -> bool:
-    """Whether nothing is in it that is not tried."""
-    sends = history.sends.agg(
-        *[F.count(name).alias(name) for name in ("txn", "producer_id", "sequence", "resends")],
-        F.count_if("in_order").alias("in_order"),
-        F.count_if(~F.col("acks").eqNullSafe(-1)).alias("acks"),
-        F.count_if((F.col("offset") < 0) | ((F.col("outcome") == "ok") & F.col("offset").isNull())).alias("odd"),
-        F.count_if(F.col("offset").isNull()).alias("loose"),
-    ).first()
+    """Whether nothing is asked in it that is not tried."""
     requests = history.requests.agg(
         F.count_if(F.col("isolation") != 0).alias("committed"),
         F.count_if(response_log_start() > 0).alias("starts"),
         F.count_if(looks_up() | imported()).alias("others"),
         F.count_if((F.col("position") < 0) & (F.col("outcome") == "ok")).alias("odd"),
     ).first()
-    assert sends is not None
     assert requests is not None
-    many = sends["loose"] > MOST_LOOSE
-    odd = any(sends[name] for name in ("txn", "producer_id", "sequence", "resends", "in_order", "acks", "odd"))
-    return not (many or odd or any(requests) or not history.deletions.isEmpty() or not history.coordination.isEmpty())
+    return not (any(requests) or not history.deletions.isEmpty() or not history.coordination.isEmpty())

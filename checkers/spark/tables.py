@@ -17,8 +17,9 @@ from checkers.spark.master import runs_here
 from checkers.spark.places import Place, UnsharedFolder, address
 
 
-def read_table(spark: SparkSession, kind: T.StructType, folder: Place) -> DataFrame:
-    return one_piece(spark.read.schema(kind).parquet(address(folder)))
+def read_table(spark: SparkSession, kind: T.StructType, *folders: Place) -> DataFrame:
+    """Of one folder, or of several whose rows are one table's."""
+    return one_piece(spark.read.schema(kind).parquet(*map(address, folders)))
 
 
 def write_table(frame: DataFrame, folder: Place, *, pieces: bool = False) -> None:

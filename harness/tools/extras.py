@@ -37,6 +37,7 @@ _JUDGES = _RUNS | {"analyze"}
 LAB = (
     Extra("pyspark", "pyspark", _JUDGES),
     Extra("pyarrow", "pyarrow", _JUDGES),
+    Extra("numpy", "numpy", _JUDGES),
     Extra("rustworkx", "rustworkx", _JUDGES),
     Extra("junitparser", "junitparser", frozenset({"nightly"}), "JUnit files"),
     Extra("confluent-kafka", "confluent_kafka", _RUNS),

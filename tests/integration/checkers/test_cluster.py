@@ -27,12 +27,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V7"), pytest.mark.timeou
 
 INVALID, VALID = "kip-101-high-watermark", "kip-101-leader-epoch"
 CODES = {INVALID: 1, VALID: 0}
-# A small run judged as a large one is: in many pieces, and with its segments decoded by workers.
+# A small run judged as a large one is: in many pieces, with segments and tables gone through by workers.
 AS_LARGE = """
 import sys
+from checkers import analysis
 from checkers.evidence import fetched, prepare
 from checkers.spark import session
-prepare.DRIVER_BYTES = fetched.DRIVER_BYTES = session.QUICK_BYTES = 0
+prepare.DRIVER_BYTES = fetched.DRIVER_BYTES = session.QUICK_BYTES = analysis.LEAST_BYTES = 0
 from checkers.cli import main
 sys.exit(main())
 """
@@ -103,13 +104,14 @@ def test_run_is_judged_on_a_cluster_as_it_is_here(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("place", ["by a URI", "on a path that all see"])
 def test_run_in_many_pieces_is_judged_by_workers_that_have_no_code_of_ours(
-    runs: Path, here: Callable[[str], dict[str, Any]], cluster: Cluster, tmp_path: Path, name: str
+    runs: Path, here: Callable[[str], dict[str, Any]], cluster: Cluster, tmp_path: Path, place: str, name: str
 ) -> None:
-    """The folder is named by the URI of a file system that only Hadoop knows."""
+    """The URI is of a file system that only Hadoop knows."""
     expected = here(name)
     python = bare_interpreter(tmp_path / "python")
-    run(python, "-c", "import pyarrow, crc32c", code=0, cwd=tmp_path)
+    run(python, "-c", "import pyarrow, numpy, crc32c", code=0, cwd=tmp_path)
     assert "No module named 'checkers'" in run(python, "-c", "import checkers", code=1, cwd=tmp_path)
     settings = {
         "spark.pyspark.python": str(python),
@@ -124,7 +126,7 @@ def test_run_in_many_pieces_is_judged_by_workers_that_have_no_code_of_ours(
     argv: list[str | Path] = [
         sys.executable,
         script,
-        f"viewfs://lab/runs/{name}",
+        f"viewfs://lab/runs/{name}" if place == "by a URI" else runs / name,
         "--spark-master",
         cluster.master,
         *options,
@@ -132,6 +134,7 @@ def test_run_in_many_pieces_is_judged_by_workers_that_have_no_code_of_ours(
     run(*argv, code=CODES[name], cwd=ROOT, PYTHONPATH=str(ROOT))
     assert results_of(runs / name) == expected
     assert len(list((runs / name / "parquet" / "batches").glob("*.parquet"))) > 1
+    assert list((runs / name / "parquet" / "settled" / "of-polls" / "returned").glob("*.parquet"))
 
 
 @pytest.mark.nightly

@@ -1,0 +1,83 @@
+"""Parquet files → Parquet files, by Spark's Python workers: one file is one piece of work, whatever its size.
+
+Of a folder that all workers see, a worker reads a file itself and writes what comes of it; of a place that only Hadoop
+knows, Spark hands the file over whole, which has to be well below 2 GB, and takes the rows back.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from pyspark import RDD, StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+import checkers.columns
+from checkers.columns.work import OfContent, OfPath, Work
+from checkers.spark.master import runs_here
+from checkers.spark.places import Place, Stored, UnsharedFolder, address, sizes_below
+from checkers.spark.tables import read_table, stored
+from checkers.spark.workers import by_value
+
+Kinds = Mapping[str, T.StructType]
+"""Columns of what comes of a table, by its name."""
+Frames = dict[str, DataFrame]
+_TASKS_A_CORE = 4
+"""A worker is told of each task anew, which takes as long as to go through a short file."""
+
+
+def passed(spark: SparkSession, table: Place, work: Work, package: ModuleType, out: Place, kinds: Kinds) -> Frames:
+    """What comes of a table's files, stored below `out` by name. package: where `work` is defined."""
+    if isinstance(table, Stored) or isinstance(out, Stored):
+        return _handed_over(spark, table, work, package, out, kinds)
+    sizes = {name: size for name, size in sizes_below(table).items() if name.endswith(".parquet")}
+    for name in kinds:
+        shutil.rmtree(out / name, ignore_errors=True)
+        (out / name).mkdir(parents=True)
+    order = sorted(sizes, key=lambda name: (-sizes[name], name))
+    tasks = [(str((table / name).absolute()), str(out.absolute()), f"{nth:06d}") for nth, name in enumerate(order)]
+    # Each task has long ones and short ones.
+    at_once = max(1, min(len(tasks), _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
+    dealt = [task for first in range(at_once) for task in tasks[first::at_once]]
+    of_path = by_value(by_value(OfPath(work), package), checkers.columns)
+    counts = spark.sparkContext.parallelize(dealt, at_once).map(of_path).collect()
+    frames = {name: read_table(spark, kind, out / name) for name, kind in kinds.items()}
+    if not runs_here(spark):
+        _check_shared(spark, counts, frames, out)
+    return frames
+
+
+def _handed_over(
+    spark: SparkSession, table: Place, work: Work, package: ModuleType, out: Place, kinds: Kinds
+) -> Frames:
+    names = {name: tuple(kind.names) for name, kind in kinds.items()}
+    of_content = by_value(by_value(OfContent(work, names), package), checkers.columns)
+    contents = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(address(table))
+    rows = contents.select("content").rdd.flatMap(of_content).persist(StorageLevel.DISK_ONLY)
+    try:
+        return {name: stored(_named(spark, rows, name, kind), out / name) for name, kind in kinds.items()}
+    finally:
+        rows.unpersist()
+
+
+def _named(spark: SparkSession, rows: RDD[tuple[str, Any]], name: str, kind: T.StructType) -> DataFrame:
+    own = rows.filter(by_value(lambda row: row[0] == name, checkers.columns)).map(
+        by_value(lambda row: row[1], checkers.columns)
+    )
+    return spark.createDataFrame(own, kind, verifySchema=False)
+
+
+def _check_shared(
+    spark: SparkSession, counts: Sequence[Mapping[str, int]], frames: Mapping[str, DataFrame], out: Place
+) -> None:
+    for name, frame in frames.items():
+        written, found = sum(of_file.get(name, 0) for of_file in counts), frame.count()
+        if written != found:
+            raise UnsharedFolder(
+                f"{address(out / name)}: {written} rows were written by the workers of {spark.sparkContext.master}, and"
+                f" {found} are there: the run's folder has to be one that all of them share with the driver"
+                " (docs/scale.md)"
+            )

@@ -1,0 +1,97 @@
+"""What a worker does with one file of a table: it reads some rows at a time, and hands on what comes of them.
+
+Runs in Spark's Python workers, which are sent this code and need pyarrow and numpy alone.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS = 1 << 17
+"""That are read at a time: their columns of numbers stay in a core's cache."""
+
+
+class Work(Protocol):
+    """What is done to a file of a table; what comes of it, by name. Of a name that has no rows nothing need come."""
+
+    def __call__(self, file: File) -> Mapping[str, pa.Table]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A table's file that a worker has open. Its texts come as dictionaries."""
+
+    opened: pq.ParquetFile
+
+    def pieces(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Its rows, some at a time, with these columns; one that it lacks is null."""
+        there = [name for name in names if name in self.opened.schema_arrow.names]
+        for piece in self.opened.iter_batches(batch_size=ROWS, columns=there):
+            columns = [piece.column(name) if name in there else pa.nulls(piece.num_rows) for name in names]
+            yield pa.RecordBatch.from_arrays(columns, names=list(names))
+
+    def bounds(self, name: str) -> tuple[int, int]:
+        """Between which numbers those of a column are; of any 64 bits where the file does not say."""
+        metadata = self.opened.metadata
+        paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        told = [group.column(paths.index(name)).statistics for group in groups if name in paths]
+        known = [one for one in told if one is not None and one.has_min_max]
+        if len(known) < len(groups):
+            return -(1 << 63), (1 << 63) - 1
+        return min((one.min for one in known), default=0), max((one.max for one in known), default=-1)
+
+    def chosen(self, masks: Sequence[Any]) -> pa.Table:
+        """Its rows where a mask says so, with all columns. masks: an array of booleans for each of its pieces."""
+        pieces = zip(masks, self.opened.iter_batches(batch_size=ROWS), strict=True)
+        found = [piece.filter(pa.array(mask)) for mask, piece in pieces if mask.any()]
+        return pa.Table.from_batches(found, self.opened.schema_arrow)
+
+
+@dataclass(frozen=True, slots=True)
+class OfPath:
+    """A file that the worker sees: how many rows it wrote below `out`, by name. A task that is carried out again writes
+    the same once more.
+    """
+
+    work: Work
+
+    def __call__(self, task: tuple[str, str, str]) -> dict[str, int]:
+        path, out, piece = task
+        made = self.work(File(_opened(path)))
+        for name, table in made.items():
+            if table.num_rows:
+                to = f"{out}/{name}/{piece}.parquet"
+                beside = f"{out}/{name}/.{piece}.{os.getpid()}"
+                pq.write_table(table, beside, compression="snappy")
+                os.replace(beside, to)
+        return {name: table.num_rows for name, table in made.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class OfContent:
+    """A file that is handed over as bytes: rows of what comes of it, each with its name. names: columns of each."""
+
+    work: Work
+    names: Mapping[str, Sequence[str]]
+
+    def __call__(self, row: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        for name, table in self.work(File(_opened(io.BytesIO(row.content)))).items():
+            there = {column: table.column(column).to_pylist() for column in table.column_names}
+            nothing = [None] * table.num_rows
+            for values in zip(*[there.get(column, nothing) for column in self.names[name]], strict=True):
+                yield name, values
+
+
+def _opened(source: Any) -> pq.ParquetFile:
+    texts = [field.name for field in pq.read_schema(source) if pa.types.is_string(field.type)]
+    if not isinstance(source, str):
+        source.seek(0)
+    return pq.ParquetFile(source, read_dictionary=texts)
