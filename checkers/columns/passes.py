@@ -33,7 +33,7 @@ def passed(spark: SparkSession, table: Place, work: Work, package: ModuleType, o
     """What comes of a table's files, stored below `out` by name. package: where `work` is defined."""
     if isinstance(table, Stored) or isinstance(out, Stored):
         return _handed_over(spark, table, work, package, out, kinds)
-    sizes = {name: size for name, size in sizes_below(table).items() if name.endswith(".parquet")}
+    sizes = {name: size for name, size in sizes_below(table).items() if _is_read(name)}
     for name in kinds:
         shutil.rmtree(out / name, ignore_errors=True)
         (out / name).mkdir(parents=True)
@@ -50,12 +50,17 @@ def passed(spark: SparkSession, table: Place, work: Work, package: ModuleType, o
     return frames
 
 
+def _is_read(name: str) -> bool:
+    """Whether Spark takes it for a piece of the table: what a task did not end, or a tool has hidden, it passes by."""
+    return not any(part.startswith((".", "_")) for part in name.split("/"))
+
+
 def _handed_over(
     spark: SparkSession, table: Place, work: Work, package: ModuleType, out: Place, kinds: Kinds
 ) -> Frames:
     names = {name: tuple(kind.names) for name, kind in kinds.items()}
     of_content = by_value(by_value(OfContent(work, names), package), checkers.columns)
-    contents = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(address(table))
+    contents = spark.read.format("binaryFile").load(address(table))
     rows = contents.select("content").rdd.flatMap(of_content).persist(StorageLevel.DISK_ONLY)
     try:
         return {name: stored(_named(spark, rows, name, kind), out / name) for name, kind in kinds.items()}

@@ -10,9 +10,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from checkers.columns.numbers import Mask
 
 ROWS = 1 << 17
 """That are read at a time: their columns of numbers stay in a core's cache."""
@@ -48,10 +52,19 @@ class File:
             return -(1 << 63), (1 << 63) - 1
         return min((one.min for one in known), default=0), max((one.max for one in known), default=-1)
 
-    def chosen(self, masks: Sequence[Any]) -> pa.Table:
-        """Its rows where a mask says so, with all columns. masks: an array of booleans for each of its pieces."""
-        pieces = zip(masks, self.opened.iter_batches(batch_size=ROWS), strict=True)
-        found = [piece.filter(pa.array(mask)) for mask, piece in pieces if mask.any()]
+    def chosen(self, masks: Sequence[Mask]) -> pa.Table:
+        """Its rows where these masks say so, with all columns. masks: of the rows in their order, one after the other.
+
+        Arrow begins a piece where a dictionary of some column begins, so that pieces with other columns are others.
+        """
+        mask, at = np.concatenate(masks), 0
+        if len(mask) != self.opened.metadata.num_rows:
+            raise ValueError(f"a mask of {len(mask)} rows for a file of {self.opened.metadata.num_rows}")
+        found = []
+        for piece in self.opened.iter_batches(batch_size=ROWS):
+            here, at = mask[at : at + piece.num_rows], at + piece.num_rows
+            if here.any():
+                found.append(piece.filter(pa.array(here)))
         return pa.Table.from_batches(found, self.opened.schema_arrow)
 
 
@@ -69,7 +82,7 @@ class OfPath:
         for name, table in made.items():
             if table.num_rows:
                 to = f"{out}/{name}/{piece}.parquet"
-                beside = f"{out}/{name}/.{piece}.{os.getpid()}"
+                beside = f"{out}/{name}/.{piece}.{uuid4().hex}"
                 pq.write_table(table, beside, compression="snappy")
                 os.replace(beside, to)
         return {name: table.num_rows for name, table in made.items()}

@@ -57,7 +57,8 @@ micro-operations as JSON lines) it takes 3 s more, at 65 MB a fifth of the CPU t
 
 
 def settled_of(history: History, parquet: Place) -> Settled | None:
-    """None where it is not tried, or not worth it. parquet: the folder of its tables, and of those on the way.
+    """None where it is not tried, or not worth it. parquet: the folder of its tables, by which it is judged, and of all
+    that is stored on the way.
 
     Few rows that are left are of a brief session.
     """
@@ -75,9 +76,10 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
     agreeing = stored(agreeing_blocks(sent.given.unionByName(placed), read.returned), folder / "agreeing")
     blocks = stored(marks.drained(history, agreeing), folder / "blocks")
     marked = _marked(history, batches, blocks, folder)
-    opened = opened_at(history, batches, parquet, stored(marked.distinct(), folder / "open"), folder)
-    if opened.blocks.count() > (1 - WORTH_IT) * blocks.count():
+    open_blocks = stored(marked.distinct(), folder / "open")
+    if open_blocks.count() > (1 - WORTH_IT) * blocks.count():
         return None
+    opened = opened_at(history, batches, parquet, open_blocks, folder)
     strays = stored(opened.strays(), folder / "strays")
     if not strays.isEmpty():
         opened = opened.widened(strays, folder / "strays-too")

@@ -46,6 +46,10 @@ def test_widened_is_what_is_opened_at_once(spark: SparkSession, tmp_path: Path) 
 
     with pyspark_sockets():
         whole = stored_history(spark, tmp_path)
+        # What Spark takes for no piece of the table.
+        (tmp_path / "sends" / "_temporary" / "0").mkdir(parents=True)
+        for left_behind in (".part.parquet", "_temporary/0/part.parquet"):
+            (tmp_path / "sends" / left_behind).write_bytes(b"half of a fi")
         sent = passes.sent(whole.sends, tmp_path / "sends", tmp_path / "batches")
         read = passes.returned(whole.polls, sent.unacknowledged, tmp_path / "polls", tmp_path / "batches")
         batches = batches_of(whole, sent, read.found, tmp_path / "batches")

@@ -62,11 +62,14 @@ POLLS = st.lists(
             "offset": st.one_of(OFFSETS, st.none()),
             "value": VALUES,
             "intact": st.sampled_from([True, True, False, None]),
+            "phase": st.sampled_from(["main", "drain"]),
         }
     ),
     max_size=40,
 )
-READ_AS = pa.schema([("p", pa.string()), ("offset", pa.int64()), ("value", pa.int64()), ("intact", pa.bool_())])
+READ_AS = pa.schema(
+    [("p", pa.string()), ("offset", pa.int64()), ("value", pa.int64()), ("intact", pa.bool_()), ("phase", pa.string())]
+)
 KIND = {"p": 0, "block": 0, "n": 0, "unsound": 0, "offsets": 0, "one": 0, "other": 0}
 Rows = list[dict[str, Any]]
 
@@ -74,7 +77,8 @@ Rows = list[dict[str, Any]]
 def done(of: Work, rows: Rows, schema: pa.Schema, names: Mapping[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
     """What comes of a file with these rows, as it does of one that Spark hands over."""
     written = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema), written, row_group_size=16)
+    # Partitions without a dictionary, phases with one, and that anew in each group: pieces are of other rows then.
+    pq.write_table(pa.Table.from_pylist(rows, schema), written, row_group_size=10, use_dictionary=["outcome", "phase"])
     found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for name, row in OfContent(of, {name: tuple(columns) for name, columns in names.items()})(
         Content(written.getvalue())
