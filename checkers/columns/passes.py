@@ -7,7 +7,7 @@ knows, Spark hands the file over whole, which has to be well below 2 GB, and tak
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -18,8 +18,8 @@ from pyspark.sql import types as T
 import checkers.columns
 from checkers.columns.work import OfContent, OfPath, Work
 from checkers.spark.master import runs_here
-from checkers.spark.places import Place, Stored, UnsharedFolder, address, sizes_below
-from checkers.spark.tables import read_table, stored
+from checkers.spark.places import Place, Stored, address, sizes_below
+from checkers.spark.tables import check_shared, read_table, stored
 from checkers.spark.workers import by_value
 
 Kinds = Mapping[str, T.StructType]
@@ -46,7 +46,8 @@ def passed(spark: SparkSession, table: Place, work: Work, package: ModuleType, o
     counts = spark.sparkContext.parallelize(dealt, at_once).map(of_path).collect()
     frames = {name: read_table(spark, kind, out / name) for name, kind in kinds.items()}
     if not runs_here(spark):
-        _check_shared(spark, counts, frames, out)
+        for name, frame in frames.items():
+            check_shared(frame, sum(of_file.get(name, 0) for of_file in counts), out / name)
     return frames
 
 
@@ -73,16 +74,3 @@ def _named(spark: SparkSession, rows: RDD[tuple[str, Any]], name: str, kind: T.S
         by_value(lambda row: row[1], checkers.columns)
     )
     return spark.createDataFrame(own, kind, verifySchema=False)
-
-
-def _check_shared(
-    spark: SparkSession, counts: Sequence[Mapping[str, int]], frames: Mapping[str, DataFrame], out: Place
-) -> None:
-    for name, frame in frames.items():
-        written, found = sum(of_file.get(name, 0) for of_file in counts), frame.count()
-        if written != found:
-            raise UnsharedFolder(
-                f"{address(out / name)}: {written} rows were written by the workers of {spark.sparkContext.master}, and"
-                f" {found} are there: the run's folder has to be one that all of them share with the driver"
-                " (docs/scale.md)"
-            )

@@ -9,7 +9,7 @@ import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -20,6 +20,16 @@ from checkers.columns.numbers import Mask
 
 ROWS = 1 << 17
 """That are read at a time: their columns of numbers stay in a core's cache."""
+
+
+_T = TypeVar("_T", covariant=True)
+
+
+class Shared(Protocol[_T]):
+    """What all workers are given once, as Spark's `Broadcast` is."""
+
+    @property
+    def value(self) -> _T: ...
 
 
 class Work(Protocol):

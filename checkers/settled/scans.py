@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark import Broadcast
 
 from checkers.columns.numbers import Mask, Names, Numbers, folded, gathered, numbers, stretches, table, true
-from checkers.columns.work import File
+from checkers.columns.work import File, Shared
 from checkers.settled.hashed import hashes
 
 SHIFT = 6
@@ -104,7 +103,7 @@ class Returned:
     have no offset. values: partition → values in ascending order.
     """
 
-    values: Broadcast[Values]
+    values: Shared[Values]
 
     def __call__(self, file: File) -> Mapping[str, pa.Table]:
         names = Names()
@@ -135,7 +134,7 @@ class Left:
     order, and of each where its settled offsets begin and end (`parts_of`).
     """
 
-    parts: Broadcast[Parts]
+    parts: Shared[Parts]
 
     def __call__(self, file: File) -> Mapping[str, pa.Table]:
         names, parts = Names(), self.parts.value

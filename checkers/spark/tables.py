@@ -31,16 +31,23 @@ def write_table(frame: DataFrame, folder: Place, *, pieces: bool = False) -> Non
     if runs_here(frame.sparkSession):
         frame.write.mode("overwrite").parquet(address(folder))
         return
-    # A worker writes its pieces by itself, and the driver takes in what it finds of them: of a folder that each
-    # machine has for itself that is a part, and nobody would complain.
     written = Observation()
     counted = F.count(F.lit(1))
     frame.observe(written, counted.alias("rows")).write.mode("overwrite").parquet(address(folder))
-    found = frame.sparkSession.read.schema(frame.schema).parquet(address(folder)).count()
-    if found != written.get["rows"]:
+    check_shared(frame.sparkSession.read.schema(frame.schema).parquet(address(folder)), written.get["rows"], folder)
+
+
+def check_shared(found: DataFrame, written: int, folder: Place) -> None:
+    """Raises UnsharedFolder where of so many rows, which workers wrote, others are found than these.
+
+    A worker writes its pieces by itself, and the driver takes in what it finds of them: of a folder that each machine
+    has for itself that is a part, and nobody would complain.
+    """
+    there = found.count()
+    if there != written:
         raise UnsharedFolder(
-            f"{address(folder)}: {written.get['rows']} rows were written by the workers of"
-            f" {frame.sparkSession.sparkContext.master}, and {found} are there: the run's folder has to be one that all"
+            f"{address(folder)}: {written} rows were written by the workers of"
+            f" {found.sparkSession.sparkContext.master}, and {there} are there: the run's folder has to be one that all"
             " of them share with the driver (docs/scale.md)"
         )
 

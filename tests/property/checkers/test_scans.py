@@ -22,7 +22,7 @@ from checkers.settled.scans import BLOCK, LEAST, MOST, Left, Placed, Returned, S
 pytestmark = pytest.mark.guarantee("V5")
 
 
-class Shared(NamedTuple):
+class Given(NamedTuple):
     """As Spark's broadcast variable."""
 
     value: Any
@@ -158,7 +158,7 @@ def test_sends_are_summed_by_block_and_those_without_an_offset_stand_out(rows: R
 def test_reads_are_summed_by_block_and_values_that_are_looked_for_are_found(rows: Rows, wanted: Any) -> None:
     names = {"returned": KIND, "found": ("p", "value", "offset"), "odd": ("odd",)}
     values = {p: np.array(sorted(of_p), np.int64) for p, of_p in wanted.items()}
-    found = done(Returned(Shared(values)), rows, READ_AS, names)  # type: ignore[arg-type]
+    found = done(Returned(Given(values)), rows, READ_AS, names)
     homeless = sum(row["offset"] is None for row in rows)
     assert found["odd"] == ([(homeless,)] if rows else [])
     if homeless:
@@ -193,7 +193,7 @@ def test_left_is_what_lies_below_the_head_or_from_the_tail_of_a_part_on(rows: Ro
         p: [np.array([part[name] for part in of], np.int64) for name in ("block", "head", "tail")]
         for p, of in of_p.items()
     }
-    found = done(Left(Shared(arrays)), rows, READ_AS, {"left": READ_AS.names})  # type: ignore[arg-type]
+    found = done(Left(Given(arrays)), rows, READ_AS, {"left": READ_AS.names})
     left = []
     for row in rows:
         head, tail = parts.get((row["p"], row["offset"] >> 6), (None, None)) if row["offset"] is not None else (0, 0)
