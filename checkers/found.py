@@ -100,7 +100,7 @@ def found(
     found = collect_families(families, excuse=excuse_unclean(evidence.unclean), done=progress.done)
     rows = excuse_rows(evidence.unclean, found)
     if settled is not None:
-        rows = with_settled(rows, settled.counts)
+        rows = with_settled(rows, settled.counts, settled.available)
     # Figures stay: how much was acknowledged is one.
     return [row for row in rows if row.kind == "figure" or not unfit(row.checker, evidence.info)]
 

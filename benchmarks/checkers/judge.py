@@ -65,7 +65,7 @@ def judged(spark: SparkSession, folder: Path, info: RunInfo, parallel: int = 3, 
     facts = facts_of(history if settled is None else settled.rest)
     of_records = facts_of(settled.records) if settled is not None and settled.records is not None else None
     rows = collect_families(black_box(facts, of_records), witnesses=WITNESSES, parallel=parallel)
-    return rows if settled is None else with_settled(rows, settled.counts)
+    return rows if settled is None else with_settled(rows, settled.counts, settled.available)
 
 
 def as_json(rows: Sequence[Row], info: RunInfo) -> dict[str, Any]:

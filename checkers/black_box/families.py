@@ -44,7 +44,8 @@ def black_box(facts: Facts, of_records: Facts | None = None) -> dict[str, Group]
             staleness(facts),
             visibility_checks(facts),
             end_checks(facts),
-            availability(facts),
+            # Of a history of which the settled part is left out, it was measured of the whole.
+            *([availability(facts)] if facts.settled is None else []),
             *([lookup_checks(facts)] if facts.lookups else []),
         ]
 

@@ -50,7 +50,7 @@ def poll_checks(facts: Facts) -> Family:
     # Where a subscribed consumer goes on is its own affair at each poll; who leads it is not known of it.
     subscribed = F.col("group").isNotNull() & F.col("previous_op").isNotNull()
     risked = F.col("client_position").isNotNull() & (F.col("phase") == "main") & (moved | subscribed)
-    ranked = _ranks(stepped, facts.by_offset)
+    ranked = _ranked(stepped, facts.by_offset)
     gaps = ranked.where(F.col("rank_next") - F.col("rank_position") > F.col("in_range"))
     own = F.col("client_position")
     jumped = ranked.where((own > F.col("previous_next")) & (F.col("rank_own") > F.col("rank_previous")))
@@ -106,10 +106,20 @@ def poll_checks(facts: Facts) -> Family:
     )
 
 
-def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
+def _ranked(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
     """polls with the number of offsets ever read below their position, next position, predecessor's end and what the
-    client says that its position is.
+    client says that its position is; null where neither can be too many: a poll has no gap that returned as many
+    offsets as it passed over, and no client jumped that does not say so.
     """
+    doubtful = polls.where(
+        (F.col("next_position") - F.col("position") > F.col("in_range"))
+        | (F.col("client_position") > F.col("previous_next"))
+    )
+    return polls.join(_ranks(doubtful, by_offset), on="op", how="left")
+
+
+def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
+    """(op, rank_position, rank_next, rank_previous, rank_own) of polls, see `_ranked`."""
     known = by_offset.where("is_read").select(
         "p",
         "offset",
@@ -143,7 +153,7 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
     points = points.where(F.col("offset").isNotNull())
     # A point stands before the record at its own offset: ranks count what lies strictly below.
     below = Window.partitionBy("p").orderBy("offset", "known").rowsBetween(Window.unboundedPreceding, 0)
-    ranks = (
+    return (
         known.unionByName(points)
         .transform(one_piece)
         .withColumn(
@@ -158,7 +168,6 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
             ]
         )
     )
-    return polls.join(ranks, on="op", how="inner")
 
 
 def _over_records(jumped: DataFrame, facts: Facts) -> DataFrame:

@@ -15,7 +15,12 @@ import pyarrow as pa
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-FOLDED: Mapping[str, np.ufunc] = {"offsets": np.bitwise_or, "bits": np.bitwise_or}
+LEAST, MOST = np.int64(-(1 << 63)), np.int64((1 << 63) - 1)
+FOLDED: Mapping[str, np.ufunc] = {
+    **dict.fromkeys(("offsets", "bits"), np.bitwise_or),
+    "begin": np.minimum,
+    "end": np.maximum,
+}
 """How rows of one stretch become one: by sums, but for these."""
 
 
@@ -102,6 +107,19 @@ def gathered(keys: Sequence[str], parts: Sequence[Mapping[str, Numbers]]) -> dic
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.lexsort([columns[key] for key in reversed(keys)])
     return folded(keys, {name: column[order] for name, column in columns.items()})
+
+
+def among(ascending: Numbers, wanted: Numbers) -> tuple[Mask, npt.NDArray[np.intp]]:
+    """Which numbers are among these, and where."""
+    at = np.searchsorted(ascending, wanted)
+    there = at < len(ascending)
+    there[there] = ascending[at[there]] == wanted[there]
+    return there, at
+
+
+def any_between(ascending: Numbers, least: int, most: int) -> bool:
+    """Whether one of these numbers is among [least, most]."""
+    return bool(np.searchsorted(ascending, least) < np.searchsorted(ascending, most, side="right"))
 
 
 def table(columns: Mapping[str, Any]) -> pa.Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -33,22 +34,34 @@ def passed(spark: SparkSession, table: Place, work: Work, package: ModuleType, o
     """What comes of a table's files, stored below `out` by name. package: where `work` is defined."""
     if isinstance(table, Stored) or isinstance(out, Stored):
         return _handed_over(spark, table, work, package, out, kinds)
-    sizes = {name: size for name, size in sizes_below(table).items() if _is_read(name)}
     for name in kinds:
         shutil.rmtree(out / name, ignore_errors=True)
         (out / name).mkdir(parents=True)
-    order = sorted(sizes, key=lambda name: (-sizes[name], name))
-    tasks = [(str((table / name).absolute()), str(out.absolute()), f"{nth:06d}") for nth, name in enumerate(order)]
-    # Each task has long ones and short ones.
-    at_once = max(1, min(len(tasks), _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
-    dealt = [task for first in range(at_once) for task in tasks[first::at_once]]
+    dealt = dealt_paths(spark, table)
+    tasks = [(path, str(out.absolute()), f"{nth:06d}") for nth, path in enumerate(dealt)]
     of_path = by_value(by_value(OfPath(work), package), checkers.columns)
-    counts = spark.sparkContext.parallelize(dealt, at_once).map(of_path).collect()
+    counts = spark.sparkContext.parallelize(tasks, tasks_for(spark, len(tasks))).map(of_path).collect()
     frames = {name: read_table(spark, kind, out / name) for name, kind in kinds.items()}
     if not runs_here(spark):
         for name, frame in frames.items():
             check_shared(frame, sum(of_file.get(name, 0) for of_file in counts), out / name)
     return frames
+
+
+def dealt_paths(spark: SparkSession, table: Path) -> list[str]:
+    """Of a table's files, in such an order that each of as many tasks as `tasks_for` says has long ones and short
+    ones.
+    """
+    sizes = {name: size for name, size in sizes_below(table).items() if _is_read(name)}
+    order = sorted(sizes, key=lambda name: (-sizes[name], name))
+    paths = [str((table / name).absolute()) for name in order]
+    at_once = tasks_for(spark, len(paths))
+    return [path for first in range(at_once) for path in paths[first::at_once]]
+
+
+def tasks_for(spark: SparkSession, files: int) -> int:
+    """How many tasks go through so many files."""
+    return max(1, min(files, _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
 
 
 def _is_read(name: str) -> bool:

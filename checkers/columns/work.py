@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import zipimport
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -42,18 +43,18 @@ class Work(Protocol):
 class File:
     """A table's file that a worker has open. Its texts come as dictionaries."""
 
-    opened: pq.ParquetFile
+    parquet: pq.ParquetFile
 
     def pieces(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows, some at a time, with these columns; one that it lacks is null."""
-        there = [name for name in names if name in self.opened.schema_arrow.names]
-        for piece in self.opened.iter_batches(batch_size=ROWS, columns=there):
+        there = [name for name in names if name in self.parquet.schema_arrow.names]
+        for piece in self.parquet.iter_batches(batch_size=ROWS, columns=there):
             columns = [piece.column(name) if name in there else pa.nulls(piece.num_rows) for name in names]
             yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
     def bounds(self, name: str) -> tuple[int, int]:
         """Between which numbers those of a column are; of any 64 bits where the file does not say."""
-        metadata = self.opened.metadata
+        metadata = self.parquet.metadata
         paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         told = [group.column(paths.index(name)).statistics for group in groups if name in paths]
@@ -68,14 +69,14 @@ class File:
         Arrow begins a piece where a dictionary of some column begins, so that pieces with other columns are others.
         """
         mask, at = np.concatenate(masks), 0
-        if len(mask) != self.opened.metadata.num_rows:
-            raise ValueError(f"a mask of {len(mask)} rows for a file of {self.opened.metadata.num_rows}")
+        if len(mask) != self.parquet.metadata.num_rows:
+            raise ValueError(f"a mask of {len(mask)} rows for a file of {self.parquet.metadata.num_rows}")
         found = []
-        for piece in self.opened.iter_batches(batch_size=ROWS):
+        for piece in self.parquet.iter_batches(batch_size=ROWS):
             here, at = mask[at : at + piece.num_rows], at + piece.num_rows
             if here.any():
                 found.append(piece.filter(pa.array(here)))
-        return pa.Table.from_batches(found, self.opened.schema_arrow)
+        return pa.Table.from_batches(found, self.parquet.schema_arrow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,9 @@ class OfPath:
     work: Work
 
     def __call__(self, task: tuple[str, str, str]) -> dict[str, int]:
+        keep_archives()
         path, out, piece = task
-        made = self.work(File(_opened(path)))
+        made = self.work(File(opened(path)))
         for name, table in made.items():
             if table.num_rows:
                 to = f"{out}/{name}/{piece}.parquet"
@@ -106,14 +108,30 @@ class OfContent:
     names: Mapping[str, Sequence[str]]
 
     def __call__(self, row: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        for name, table in self.work(File(_opened(io.BytesIO(row.content)))).items():
+        keep_archives()
+        for name, table in self.work(File(opened(io.BytesIO(row.content)))).items():
             there = {column: table.column(column).to_pylist() for column in table.column_names}
             nothing = [None] * table.num_rows
             for values in zip(*[there.get(column, nothing) for column in self.names[name]], strict=True):
                 yield name, values
 
 
-def _opened(source: Any) -> pq.ParquetFile:
+def keep_archives() -> None:
+    """Have this process take it that no archive of modules changes, from now on.
+
+    For each task a worker has Python forget what it knows of its folders of modules (`importlib.invalidate_caches`).
+    Python reads the list of files in pyspark's archive anew then, once for each of its packages that is in use: a tenth
+    of a second, as long as it takes to go through a short file.
+    """
+    zipimport.zipimporter.invalidate_caches = _kept  # type: ignore[method-assign]
+
+
+def _kept(self: zipimport.zipimporter) -> None:
+    """Nothing is forgotten."""
+
+
+def opened(source: Any) -> pq.ParquetFile:
+    """A path, or what can be read as a file. Texts come as dictionaries."""
     texts = [field.name for field in pq.read_schema(source) if pa.types.is_string(field.type)]
     if not isinstance(source, str):
         source.seek(0)

@@ -1,69 +1,78 @@
 """Blocks of a log's offsets, and in which of them all agree: what was acknowledged is what was read, whoever read it.
 
-Input grain: one row per (partition, block, stretch of a file), of what was sent and of what was read (`scans.sums`);
-output grain: one row per (partition, block). A block is BLOCK offsets from a multiple of BLOCK on. It *agrees* where
+Of one partition; input grain: one row per (block, stretch of a file), of what was sent and of what was read
+(`scans.sums`); output grain: one row per block. A block is BLOCK offsets from a multiple of BLOCK on. It *agrees* where
 each of its offsets was given to one value, and each of them was read as often as any other of the block, every time
 with that value, and intact. That is told by counts and sums of two hashes of (offset, value), 40 bits each: of what was
 read as many times those of what was sent as it was read. That sums agree though records do not has a chance of 2**-80
-in a block, and no record can know its hashes.
+in a block, and no record can know its hashes. Runs in Spark's Python workers.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from checkers.columns.numbers import Mask, Numbers, among, gathered, stretches
 from checkers.settled.scans import BLOCK, SHIFT
 
 _MOST_READS = 1 << 16
 """Of one offset; sums stay below 2**63."""
+_SUMS = ("n", "unsound", "offsets", "one", "other")
+Sums = Mapping[str, Numbers]
 
 
-def block_of(offset: Column) -> Column:
-    """Number of the block that an offset lies in."""
-    return F.shiftright(offset, SHIFT)
+def agreeing_blocks(given: Sequence[Sums], returned: Sequence[Sums]) -> tuple[Numbers, Mask, Numbers]:
+    """Every block in which something was sent or read, in ascending order; whether it agrees; how many records were
+    read.
 
-
-def blocks_between(first: Column, last: Column) -> Column:
-    """Numbers of the blocks that [first, last] touches, one row each (a generator)."""
-    return F.explode(F.sequence(block_of(first), block_of(last)))
-
-
-def agreeing_blocks(sent: DataFrame, read: DataFrame) -> DataFrame:
-    """(p, block, agrees, returned): of every block in which something was sent or read; how many records were.
-
-    sent, read: sums of where each value is known to stand, and of what polls returned.
+    given, returned: sums (block, …) of where each value is known to stand, and of what polls returned.
     """
-    given = sent.groupBy("p", "block").agg(
-        F.sum("n").alias("given"), F.bit_or("offsets").alias("offsets"), *_sums("given_")
-    )
-    returned = read.groupBy("p", "block").agg(F.sum("n").alias("returned"), *_sums(""))
-    times = F.floor(F.col("returned") / BLOCK)
-    as_often = (times > 0) & (times <= _MOST_READS) & (times * BLOCK == F.col("returned"))
-    same = (F.col("one") == times * F.col("given_one")) & (F.col("other") == times * F.col("given_other"))
+    sent, read = gathered(("block",), given), gathered(("block",), returned)
+    blocks = np.union1d(sent["block"], read["block"])
+    n, unsound, offsets, one, other = (_at(blocks, sent, name) for name in _SUMS)
+    returned_n, returned_unsound, _, returned_one, returned_other = (_at(blocks, read, name) for name in _SUMS)
+    times = returned_n // BLOCK
+    as_often = (times > 0) & (times <= _MOST_READS) & (times * BLOCK == returned_n)
     # -1 has every bit: no offset was given twice.
-    whole = (F.col("given") == BLOCK) & (F.col("offsets") == -1) & (F.col("given_unsound") == 0)
-    agrees = F.when(whole & (F.col("unsound") == 0) & as_often, same)
-    return given.join(returned, on=["p", "block"], how="full_outer").select(
-        "p",
-        "block",
-        F.coalesce(agrees, F.lit(False)).alias("agrees"),
-        F.coalesce("returned", F.lit(0)).alias("returned"),
-    )
+    whole = (n == BLOCK) & (offsets == -1) & (unsound == 0)
+    times = np.where(as_often & whole, times, 0)
+    same = (returned_one == times * one) & (returned_other == times * other)
+    return blocks, whole & as_often & (returned_unsound == 0) & same, returned_n
 
 
-def _sums(prefix: str) -> list[Column]:
-    return [
-        F.sum("unsound").alias(f"{prefix}unsound"),
-        *[F.try_sum(name).alias(f"{prefix}{name}") for name in ("one", "other")],
-    ]
+def between(first: Numbers, last: Numbers) -> Numbers:
+    """Numbers of the blocks that any of the spans [first, last] of offsets touches, as often as they do."""
+    begin, end = first >> SHIFT, last >> SHIFT
+    return counted(begin, end)[0]
 
 
-def crowded(few: DataFrame) -> DataFrame:
-    """(few): numbers `value >> SHIFT` among whose values one was sent twice. few(few, n, bits): of each file."""
-    return (
-        few.groupBy("few")
-        .agg(F.sum("n").alias("n"), F.bit_count(F.bit_or("bits")).alias("values"))
-        .where(F.col("n") != F.col("values"))
-        .select("few")
-    )
+def counted(first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
+    """All numbers of each range [first, last], one range after the other, and of which range each is."""
+    sizes = np.maximum(last - first + 1, 0)
+    whose = np.repeat(np.arange(len(first)), sizes)
+    within = np.arange(len(whose)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return first[whose] + within, whose
+
+
+def is_in(blocks: Numbers, offset: Numbers) -> Mask:
+    """Which offsets lie in one of these blocks, which ascend."""
+    return among(blocks, offset >> SHIFT)[0]
+
+
+def touch(blocks: Numbers, first: Numbers, last: Numbers) -> Mask:
+    """Which spans [first, last] of offsets reach into one of these blocks, which ascend."""
+    return np.searchsorted(blocks, first >> SHIFT) < np.searchsorted(blocks, last >> SHIFT, side="right")
+
+
+def grouped(*keys: Numbers) -> tuple[Numbers, Numbers]:
+    """An order in which rows that are alike stand together, by the first key first; where in it each group begins."""
+    order = np.lexsort(keys[::-1])
+    return order, stretches(*(key[order] for key in keys))
+
+
+def _at(blocks: Numbers, sums: Sums, name: str) -> Numbers:
+    found = np.zeros(len(blocks), np.int64)
+    found[np.searchsorted(blocks, sums["block"])] = sums[name]
+    return found

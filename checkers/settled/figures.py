@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from checkers.black_box.availability import AVAILABILITY
 from checkers.verdicts.verdict import Row
 
 _ACKED, _FOUND = ("acked",), ("acked", "found")
@@ -37,8 +38,10 @@ ADDED: Mapping[tuple[str, str], Sequence[str]] = {
 """(checker, figure) → the counts of `Settled.counts` that it has besides."""
 
 
-def with_settled(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]) -> list[Row]:
-    """Rows of the families over what is not settled, with figures of the whole."""
+def with_settled(
+    rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]], available: Mapping[str, Mapping[str, float]]
+) -> list[Row]:
+    """Rows of the families over what is not settled, with figures of the whole. available: those of availability."""
     left = {
         (checker, name, p): sum(of_p.get(count, 0) for count in added)
         for (checker, name), added in ADDED.items()
@@ -53,4 +56,8 @@ def with_settled(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]) -
         for (checker, name, p), more in left.items()
         if more
     ]
-    return whole
+    return whole + [
+        Row(AVAILABILITY, "figure", p, 1, detail=name, figure=figure)
+        for p, of_p in available.items()
+        for name, figure in of_p.items()
+    ]

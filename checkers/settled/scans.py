@@ -12,7 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from checkers.columns.numbers import Mask, Names, Numbers, folded, gathered, numbers, stretches, table, true
+from checkers.columns.numbers import (
+    LEAST,
+    MOST,
+    Mask,
+    Names,
+    Numbers,
+    among,
+    any_between,
+    folded,
+    gathered,
+    numbers,
+    table,
+    true,
+)
 from checkers.columns.work import File, Shared
 from checkers.settled.hashed import hashes
 
@@ -21,9 +34,9 @@ BLOCK = 1 << SHIFT
 NEVER = ("txn", "producer_id", "sequence", "resends")
 """Columns of sends of which nothing is known where records are settled."""
 KEYS = ("p", "block")
+FEW = ("p", "few")
 Values = Mapping[str, Numbers]
-Parts = Mapping[str, Sequence[Numbers]]
-LEAST, MOST = np.int64(-(1 << 63)), np.int64((1 << 63) - 1)
+_TIMES = ("invoke_ns", "complete_ns")
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -48,9 +61,9 @@ def sums(p: Numbers, offset: Numbers, value: Numbers, sound: Mask) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Of sends: `given`, see `sums`; `few`, numbers `value >> SHIFT` with how many values were sent (`n`) and which
-    (`bits`); `unacknowledged`, rows without an offset, with all columns; `odd`, how many rows are not plain, and how
-    many are unacknowledged (`loose`).
+    """Of sends: `given`, see `sums`; `few`, by partition numbers `value >> SHIFT` with how many values were sent (`n`)
+    and which (`bits`); `unacknowledged`, rows without an offset, with all columns; `odd`, how many rows are not plain,
+    and how many are unacknowledged (`loose`).
     """
 
     def __call__(self, file: File) -> Mapping[str, pa.Table]:
@@ -69,32 +82,15 @@ class Sent:
             odd += sum(piece.num_rows - piece.column(name).null_count for name in NEVER)
             loose.append(~placed)
             given.append(sums(p[placed], offset[placed], value[placed], there[placed]))
-            few.append(_bits(value[there]))
+            few.append(_bits(p[there], value[there]))
         if not given:
             return {}
         return {
             "given": _by_name(gathered(KEYS, given), names),
-            "few": table(gathered(("few",), few)),
+            "few": _by_name(gathered(FEW, few), names),
             "unacknowledged": file.chosen(loose),
             "odd": table({"odd": np.array([odd]), "loose": np.array([sum(map(_count, loose))])}),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Of values that nothing acknowledged, `given` as of those that something did, where the whole send was read."""
-
-    fate: str
-
-    def __call__(self, file: File) -> Mapping[str, pa.Table]:
-        names, fates = Names(), Names()
-        given: list[dict[str, Numbers]] = []
-        for piece in file.pieces(("p", "low", "value", "fate")):
-            here = fates.of(piece.column("fate")) == fates.number(self.fate)
-            p, (low, _) = names.of(piece.column("p")), numbers(piece.column("low"))
-            value, there = numbers(piece.column("value"))
-            given.append(sums(p[here], low[here], value[here], there[here]))
-        return {"given": _by_name(gathered(KEYS, given), names)} if given else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,36 +125,100 @@ class Returned:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """`left`: rows at offsets that are not settled, with all columns. parts: partition → numbers of blocks in ascending
-    order, and of each where its settled offsets begin and end (`parts_of`).
+class Operations:
+    """Of operations: `acked`, sends with an offset, each with all that is asked of it later; `load`, how many were sent
+    in the main phase (`sends`), from when to when, and how many acknowledgements are of nothing, or have no time
+    (`odd`).
     """
 
-    parts: Shared[Parts]
+    def __call__(self, file: File) -> Mapping[str, pa.Table]:
+        names, nodes, fs, outcomes, phases = (Names() for _ in range(5))
+        acked: list[dict[str, Numbers]] = []
+        load: list[dict[str, Numbers]] = []
+        columns = (
+            "p",
+            "f",
+            "outcome",
+            "phase",
+            "node",
+            "op",
+            "base_offset",
+            "n_values",
+            *_TIMES,
+            "process",
+            "sentinel",
+        )
+        for piece in file.pieces(columns):
+            sends = fs.of(piece.column("f")) == fs.number("send")
+            ok = outcomes.of(piece.column("outcome")) == outcomes.number("ok")
+            main = phases.of(piece.column("phase")) == phases.number("main")
+            base, placed = numbers(piece.column("base_offset"))
+            several, _ = numbers(piece.column("n_values"))
+            (invoke, begun), (complete, over) = (numbers(piece.column(name)) for name in _TIMES)
+            process, named = numbers(piece.column("process"))
+            p, node = names.of(piece.column("p")), nodes.of(piece.column("node"))
+            answered = sends & ok & placed
+            there, odd = answered & (several > 0), answered & ~(begun & over & (several > 0))
+            own = {"p": p, "op": numbers(piece.column("op"))[0], "base": base, "last": base + several - 1}
+            own |= {"process": np.where(named, process, LEAST), "invoke": invoke, "complete": complete, "node": node}
+            own |= {"sentinel": true(piece.column("sentinel")).astype(np.int64), "main": main.astype(np.int64)}
+            acked.append({name: column[there] for name, column in own.items()})
+            mine = sends & main
+            first, last = np.where(begun, invoke, MOST), np.where(over, complete, np.where(begun, invoke, LEAST))
+            of_load = {"p": p, "sends": mine.astype(np.int64), "begin": np.where(mine, first, MOST)}
+            of_load |= {"end": np.where(mine, last, LEAST), "odd": odd.astype(np.int64)}
+            load.append(gathered(("p",), [of_load]))
+        if not acked:
+            return {}
+        whole = {name: np.concatenate([part[name] for part in acked]) for name in acked[0]}
+        rows = {**whole, "p": names.texts(whole["p"]), "node": nodes.texts(whole["node"])}
+        return {"acked": table(rows), "load": _by_name(gathered(("p",), load), names)}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Some columns of a table's rows, as a table of that name. texts: those of them that are no numbers."""
+
+    name: str
+    columns: Sequence[str]
+    texts: Sequence[str] = ("p",)
 
     def __call__(self, file: File) -> Mapping[str, pa.Table]:
-        names, parts = Names(), self.parts.value
-        least, most = file.bounds("offset")
-        if not any(_any_between(blocks, least >> SHIFT, most >> SHIFT) for blocks, *_ in parts.values()):
+        pieces = [
+            [
+                column.cast(pa.string()) if name in self.texts else column.cast(pa.int64())
+                for name, column in zip(self.columns, piece.columns, strict=True)
+            ]
+            for piece in file.pieces(self.columns)
+        ]
+        if not pieces:
             return {}
-        masks: list[Mask] = []
-        for piece in file.pieces(("p", "offset")):
+        batches = [pa.RecordBatch.from_arrays(one, names=list(self.columns)) for one in pieces]
+        return {self.name: pa.Table.from_batches(batches)}
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """`homes`: rows (p, value, offset) of what was acknowledged with one of these values, or with one of these numbers
+    `value >> SHIFT` where `shift` is that. wanted: partition → such numbers in ascending order.
+    """
+
+    wanted: Shared[Values]
+    shift: int = 0
+
+    def __call__(self, file: File) -> Mapping[str, pa.Table]:
+        least, most = file.bounds("value")
+        if not any(any_between(of_p, least >> self.shift, most >> self.shift) for of_p in self.wanted.value.values()):
+            return {}
+        names, found = Names(), []
+        wanted = _Wanted(self.wanted.value, names)
+        for piece in file.pieces(("p", "offset", "value")):
             p, (offset, placed) = names.of(piece.column("p")), numbers(piece.column("offset"))
-            block = offset >> SHIFT
-            starts = stretches(p, block)
-            # Nothing of a block without parts is left.
-            parted = np.zeros(len(starts), np.bool_)
-            head, tail = np.full(len(starts), LEAST), np.full(len(starts), MOST)
-            for number in np.unique(p[starts]):
-                blocks, heads, tails = parts.get(names[number] or "", (starts[:0],) * 3)
-                here = np.flatnonzero(p[starts] == number)
-                hit, at = _among(blocks, block[starts][here])
-                parted[here[hit]] = True
-                head[here[hit]], tail[here[hit]] = heads[at[hit]], tails[at[hit]]
-            rows = np.diff(np.append(starts, len(offset)))
-            outside = (offset < np.repeat(head, rows)) | (offset >= np.repeat(tail, rows))
-            masks.append(placed & np.repeat(parted, rows) & outside)
-        return {"left": file.chosen(masks)} if any(mask.any() for mask in masks) else {}
+            value, there = numbers(piece.column("value"))
+            rows = wanted.rows(p, value >> self.shift, there & placed)
+            found.append({"p": p[rows], "value": value[rows], "offset": offset[rows]})
+        whole = {name: np.concatenate([part[name] for part in found]) for name in ("p", "value", "offset")}
+        return {"homes": _by_name(whole, names)}
 
 
 class _Wanted:
@@ -181,25 +241,13 @@ class _Wanted:
         found = np.zeros(len(near), np.bool_)
         for number in np.unique(p[near]):
             here = np.flatnonzero(p[near] == number)
-            found[here] = _among(self._values.get(int(number), value[:0]), value[near[here]])[0]
+            found[here] = among(self._values.get(int(number), value[:0]), value[near[here]])[0]
         return near[found]
 
 
-def _bits(value: Numbers) -> dict[str, Numbers]:
+def _bits(p: Numbers, value: Numbers) -> dict[str, Numbers]:
     n = np.ones(len(value), np.int64)
-    return folded(("few",), {"few": value >> SHIFT, "n": n, "bits": np.int64(1) << (value & (BLOCK - 1))})
-
-
-def _among(ascending: Numbers, wanted: Numbers) -> tuple[Mask, npt.NDArray[np.intp]]:
-    """Which numbers are among these, and where."""
-    at = np.searchsorted(ascending, wanted)
-    there = at < len(ascending)
-    there[there] = ascending[at[there]] == wanted[there]
-    return there, at
-
-
-def _any_between(ascending: Numbers, least: int, most: int) -> bool:
-    return bool(np.searchsorted(ascending, least) < np.searchsorted(ascending, most, side="right"))
+    return folded(FEW, {"p": p, "few": value >> SHIFT, "n": n, "bits": np.int64(1) << (value & (BLOCK - 1))})
 
 
 def _by_name(columns: Mapping[str, Numbers], names: Names) -> pa.Table:

@@ -15,45 +15,58 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+import numpy as np
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from checkers.history.load import History, stored_history
 from checkers.history.responses import imported, looks_up, response_log_start
-from checkers.settled import marks, passes
-from checkers.settled.batches import MOST_LOOSE, PLACED, Batches, batches_of
-from checkers.settled.blocks import agreeing_blocks
-from checkers.settled.opened import Open, opened_at
+from checkers.settled import passes
+from checkers.settled.partition import Left, Told
+from checkers.settled.passes import Partitions, Scratch
+from checkers.settled.rest import Kept, kept, told
+from checkers.settled.scans import SHIFT
 from checkers.spark.brief import brief_session
 from checkers.spark.places import Place
-from checkers.spark.tables import read_table, stored
+from checkers.spark.tables import read_table
 
 WORTH_IT = 0.5
 """Where fewer of the blocks than this are settled, the whole history is judged."""
-FEW_ROWS = 2_000_000
-"""Of operations, and of what is left of sends and polls: up to so many a brief session judges sooner."""
+FEW_ROWS, FEW_REQUESTS = 2_000_000, 200_000
+"""Of sends, polls and operations that are left, and of requests, more of whose rules look at all of them: up to so many
+a brief session judges sooner.
+"""
+MOST_LOOSE = 4_000_000
+"""Values that were acknowledged nowhere; where there are more of them, nothing is settled."""
+LEAST_BYTES = 50_000_000
+"""Of what a run has to be judged: below, all is judged sooner than it is known what is settled. At 6.5 MB (10^5
+micro-operations as JSON lines) it takes 3 s more, at 65 MB a fifth of the CPU time less.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """rest: the history without what is settled. acked(p, offset, acked_ns): where each settled send that was
-    acknowledged ends, and when. counts: partition → name → how many settled values were acknowledged (`acked`), had an
-    unknown outcome and were read (`found`), or were read by nobody and unknown (`unknown`) or failed (`failed`); sends
-    of several values that were read (`batches`) or not (`silent_batches`); records that polls returned (`reads`), and
-    that both drains did (`compared`). records: the same rest, for families of records alone, where few sends and polls
-    are left of many operations.
+    """rest: the history without what is settled, and of operations with those alone that an answer denies. acked(p,
+    offset, acked_ns): where each settled send of these ends, and when it was acknowledged. counts: partition → name →
+    how many settled values were acknowledged (`acked`), had an unknown outcome and were read (`found`), or were read by
+    nobody and unknown (`unknown`) or failed (`failed`); sends of several values that were read (`batches`) or not
+    (`silent_batches`); records that polls returned (`reads`), and that both drains did (`compared`). available:
+    partition → figures of availability, of the whole. records: the same rest, for families of records alone, where few
+    sends and polls are left of many requests.
     """
 
     rest: History
     acked: DataFrame
     counts: Mapping[str, Mapping[str, int]]
+    available: Mapping[str, Mapping[str, float]]
     records: History | None = None
 
 
-LEAST_BYTES = 50_000_000
-"""Of what a run has to be judged: below, all is judged sooner than it is known what is settled. At 6.5 MB (10^5
-micro-operations as JSON lines) it takes 3 s more, at 65 MB a fifth of the CPU time less.
-"""
+_ACKED = T.StructType(
+    [T.StructField("p", T.StringType()), T.StructField("offset", T.LongType()), T.StructField("acked_ns", T.LongType())]
+)
 
 
 def settled_of(history: History, parquet: Place) -> Settled | None:
@@ -62,64 +75,69 @@ def settled_of(history: History, parquet: Place) -> Settled | None:
 
     Few rows that are left are of a brief session.
     """
-    folder = parquet / "settled"
+    at = Scratch(parquet, parquet / "settled")
     if not _plain(history):
         return None
-    sent = passes.sent(history.sends, parquet / "sends", folder)
-    if sent.odd or sent.loose > MOST_LOOSE:
+    sent = passes.sent(history.sends, at)
+    if sent.odd or sent.loose > MOST_LOOSE or passes.returned(history.polls, sent.unacknowledged, at):
         return None
-    read = passes.returned(history.polls, sent.unacknowledged, parquet / "polls", folder)
-    if read.odd:
-        return None
-    batches = batches_of(history, sent, read.found, folder)
-    placed = passes.placed(batches.loose, PLACED, folder / "loose", folder)
-    agreeing = stored(agreeing_blocks(sent.given.unionByName(placed), read.returned), folder / "agreeing")
-    blocks = stored(marks.drained(history, agreeing), folder / "blocks")
-    marked = _marked(history, batches, blocks, folder)
-    open_blocks = stored(marked.distinct(), folder / "open")
-    if open_blocks.count() > (1 - WORTH_IT) * blocks.count():
-        return None
-    opened = opened_at(history, batches, parquet, open_blocks, folder)
-    strays = stored(opened.strays(), folder / "strays")
-    if not strays.isEmpty():
-        opened = opened.widened(strays, folder / "strays-too")
-    acked = opened.whole().where(F.col("acked"))
-    ends = acked.select("p", F.col("last").alias("offset"), F.col("complete_ns").alias("acked_ns"))
-    settled = Settled(opened.rest, stored(ends, folder / "acked"), opened.counts(blocks))
-    if not _few_rows(opened.rest.sends, opened.rest.polls):
-        return settled
-    brief = _briefly(settled, parquet, opened, folder)
-    return brief if _few_rows(opened.rest.ops) else replace(settled, records=brief.rest)
+    passes.answers(history, at)
+    partitions = passes.judged(history, {}, at).persist(StorageLevel.DISK_ONLY)
+    try:
+        found = told(partitions, {})
+        crowded = {p: one.crowded for p, (one, _) in found.items() if len(one.crowded)}
+        if crowded:
+            partitions.unpersist()
+            twice = passes.homes(history.sends, crowded, SHIFT, at)
+            partitions = passes.judged(history, {p: np.unique(offset >> SHIFT) for p, offset in twice.items()}, at)
+            partitions.persist(StorageLevel.DISK_ONLY)
+            found = told(partitions, {})
+        return _settled(history, partitions, found, at)
+    finally:
+        partitions.unpersist()
 
 
-def _marked(history: History, batches: Batches, blocks: DataFrame, folder: Place) -> DataFrame:
-    """(p, block), not distinct: what is not settled. blocks: all, with what `agreeing_blocks` and `drained` say."""
-    twice = stored(marks.sent_twice(history, batches), folder / "twice")
-    marked = (
-        marks.out_of_order(batches, twice)
-        .unionByName(marks.odd_polls(history, blocks))
-        .unionByName(marks.jumped_over(history, blocks))
-        .unionByName(marks.bounds(batches, twice))
-        .unionByName(twice)
-        .unionByName(blocks.where(~F.col("agrees") | F.col("compared").isNull()).select("p", "block"))
+def _settled(
+    history: History, partitions: Partitions, found: Mapping[str, tuple[Told, Left]], at: Scratch
+) -> Settled | None:
+    of_all = [one for one, _ in found.values()]
+    if any(one.odd for one in of_all):
+        return None
+    if sum(one.open for one in of_all) > (1 - WORTH_IT) * sum(one.blocks for one in of_all):
+        return None
+    spark = history.ops.sparkSession
+    brief = brief_session(spark)
+    left = kept(history, partitions, {p: rest for p, (_, rest) in found.items()}, at, brief)
+    if left is None:
+        return None
+    briefly = _read(brief, stored_history(brief, at.tables), left)
+    reads = {row["p"]: row["count"] for row in briefly.rest.polls.groupBy("p").count().collect()}
+    counts = {p: _counts(one.counts, reads.get(p, 0)) for p, one in left.left.items()}
+    figures = {p: one.available for p, (one, _) in found.items()}
+    if not _few_rows(briefly.rest.sends, briefly.rest.polls, briefly.rest.ops):
+        return replace(_read(spark, history, left), counts=counts, available=figures)
+    if history.requests.count() <= FEW_REQUESTS:
+        return replace(briefly, counts=counts, available=figures)
+    return replace(_read(spark, history, left), counts=counts, available=figures, records=briefly.rest)
+
+
+def _read(spark: SparkSession, whole: History, left: Kept) -> Settled:
+    rest = replace(
+        whole,
+        sends=read_table(spark, whole.sends.schema, *left.sends),
+        polls=read_table(spark, whole.polls.schema, *left.polls),
+        ops=read_table(spark, whole.ops.schema, *left.ops),
     )
-    others = stored(marked.distinct(), folder / "marked")
-    late = stored(marks.late_sends(history, batches), folder / "late")
-    return others if late.isEmpty() else others.unionByName(marks.out_of_time(history, batches, late, others))
+    return Settled(rest, read_table(spark, _ACKED, left.acked), {}, {})
+
+
+def _counts(counts: Mapping[str, int], reads: int) -> dict[str, int]:
+    """reads: records that are left of a partition's polls."""
+    return {**{name: n for name, n in counts.items() if name != "returned"}, "reads": counts["returned"] - reads}
 
 
 def _few_rows(*tables: DataFrame) -> bool:
     return all(table.count() <= FEW_ROWS for table in tables)
-
-
-def _briefly(settled: Settled, parquet: Place, opened: Open, folder: Place) -> Settled:
-    """The same, in a brief session."""
-    brief = brief_session(settled.acked.sparkSession)
-    whole = stored_history(brief, parquet)
-    sends = read_table(brief, settled.rest.sends.schema, *opened.places["sends"])
-    polls = read_table(brief, settled.rest.polls.schema, *opened.places["polls"])
-    acked = read_table(brief, settled.acked.schema, folder / "acked")
-    return Settled(replace(whole, sends=sends, polls=polls), acked, settled.counts)
 
 
 def _plain(history: History) -> bool:

@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.columns import work
+from checkers.columns.numbers import LEAST, MOST
 from checkers.columns.work import OfContent, Work
 from checkers.settled.hashed import BITS, hashes
-from checkers.settled.scans import BLOCK, LEAST, MOST, Left, Placed, Returned, Sent
+from checkers.settled.left import Left
+from checkers.settled.scans import BLOCK, Returned, Sent
 
 pytestmark = pytest.mark.guarantee("V5")
 
@@ -128,17 +130,18 @@ def few_rows_at_a_time() -> Any:
 
 @given(SENDS)
 def test_sends_are_summed_by_block_and_those_without_an_offset_stand_out(rows: Rows) -> None:
-    names = {"given": KIND, "few": ("few", "n", "bits"), "unacknowledged": SENT_AS.names, "odd": ("odd", "loose")}
+    names = {"given": KIND, "few": ("p", "few", "n", "bits"), "unacknowledged": SENT_AS.names, "odd": ("odd", "loose")}
     found = done(Sent(), rows, SENT_AS, names)
     placed = [{**row, "sound": row["value"] is not None} for row in rows if row["offset"] is not None]
     loose = [row for row in rows if row["offset"] is None]
     assert by_block(found["given"]) == summed(placed)
     assert found["unacknowledged"] == [tuple(row[name] for name in SENT_AS.names) for row in loose]
-    few = {few: (n, bits) for few, n, bits in found["few"]}
-    sent = Counter(row["value"] >> 6 for row in rows if row["value"] is not None)
+    few = {(p, few): (n, bits) for p, few, n, bits in found["few"]}
+    sent = Counter((row["p"], row["value"] >> 6) for row in rows if row["value"] is not None)
     assert {number: n for number, (n, _) in few.items()} == sent
     for number, (_, bits) in few.items():
-        there = {row["value"] % BLOCK for row in rows if row["value"] is not None and row["value"] >> 6 == number}
+        values = [(row["p"], row["value"]) for row in rows if row["value"] is not None]
+        there = {value % BLOCK for p, value in values if (p, value >> 6) == number}
         assert {bit for bit in range(BLOCK) if bits >> bit & 1} == there
     if rows:
         ((odd, silent),) = found["odd"]
@@ -167,16 +170,6 @@ def test_reads_are_summed_by_block_and_values_that_are_looked_for_are_found(rows
     assert by_block(found["returned"]) == summed(sound)
     there = [(row["p"], row["value"], row["offset"]) for row in rows if row["value"] in wanted.get(row["p"], ())]
     assert found["found"] == there
-
-
-@given(SENDS)
-def test_of_loose_values_those_of_one_fate_are_given(rows: Rows) -> None:
-    rows = [{**row, "low": row["offset"], "fate": row["outcome"]} for row in rows]
-    schema = pa.schema([*SENT_AS, ("low", pa.int64()), ("fate", pa.string())])
-    rows = [row for row in rows if row["low"] is not None]
-    found = done(Placed("info"), rows, schema, {"given": KIND})
-    whose = [{**row, "sound": row["value"] is not None} for row in rows if row["fate"] == "info"]
-    assert by_block(found["given"]) == summed(whose)
 
 
 PARTS = st.dictionaries(
