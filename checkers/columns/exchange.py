@@ -20,27 +20,31 @@ from checkers.columns.work import Work
 from checkers.spark.places import Place, Stored, address
 from checkers.spark.workers import by_value
 
-Pieces = RDD[Piece]
 _T = TypeVar("_T")
 _SLOTS_A_CORE = 16
 """Tasks, so that one seldom has two partitions where another one has none."""
 
 
-def pieces(spark: SparkSession, table: Place, work: Work, package: ModuleType) -> Pieces:
-    """Of what comes of a table's files. package: where `work` is defined."""
-    mine = by_value(by_value(work, package), checkers.columns)
-    if isinstance(table, Stored):
-        contents = spark.read.format("binaryFile").load(address(table))
-        return contents.select("content").rdd.flatMap(CutContent(mine))
-    paths = dealt_paths(spark, table)
-    return spark.sparkContext.parallelize(paths, tasks_for(spark, len(paths))).flatMap(CutPath(mine))
-
-
 def by_partition(
-    spark: SparkSession, of_tables: Sequence[Pieces], work: OfPartition[_T], package: ModuleType
+    spark: SparkSession, of_tables: Sequence[tuple[Place, Work]], work: OfPartition[_T], package: ModuleType
 ) -> RDD[tuple[str, _T]]:
-    """What is made of each partition that has rows. package: where `work` is defined."""
-    mine = by_value(by_value(Together(work), package), checkers.columns)
+    """What is made of each partition of what comes of the files of these tables. package: where all work is defined."""
     slots = _SLOTS_A_CORE * spark.sparkContext.defaultParallelism
-    together = spark.sparkContext.union(list(of_tables)).partitionBy(slots, by_value(slot_of, checkers.columns))
-    return together.mapPartitions(mine)
+    pieces = _pieces(spark, of_tables, package).partitionBy(slots, by_value(slot_of, checkers.columns))
+    return pieces.mapPartitions(by_value(by_value(Together(work), package), checkers.columns))
+
+
+def _pieces(spark: SparkSession, of_tables: Sequence[tuple[Place, Work]], package: ModuleType) -> RDD[Piece]:
+    """Of tables that all workers see one task has files of several: it is told of its work once."""
+    seen = [(table, work) for table, work in of_tables if not isinstance(table, Stored)]
+    handed = [_handed_over(spark, table, work, package) for table, work in of_tables if isinstance(table, Stored)]
+    tasks = [(nth, path) for nth, (table, _) in enumerate(seen) for path in dealt_paths(spark, table)]
+    at_once = tasks_for(spark, len(tasks))
+    dealt = [task for first in range(at_once) for task in tasks[first::at_once]]
+    cut = by_value(by_value(CutPath([work for _, work in seen]), package), checkers.columns)
+    return spark.sparkContext.union([spark.sparkContext.parallelize(dealt, at_once).flatMap(cut), *handed])
+
+
+def _handed_over(spark: SparkSession, table: Stored, work: Work, package: ModuleType) -> RDD[Piece]:
+    contents = spark.read.format("binaryFile").load(address(table)).select("content")
+    return contents.rdd.flatMap(by_value(by_value(CutContent(work), package), checkers.columns))

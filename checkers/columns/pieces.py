@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 from zlib import crc32
@@ -55,13 +55,14 @@ def cut(name: str, rows: pa.Table) -> Iterator[Piece]:
 
 @dataclass(frozen=True, slots=True)
 class CutPath:
-    """Pieces of what comes of a file that the worker sees."""
+    """Pieces of what comes of a file that the worker sees. works: of each table, by its number."""
 
-    work: Work
+    works: Sequence[Work]
 
-    def __call__(self, path: str) -> Iterator[Piece]:
+    def __call__(self, task: tuple[int, str]) -> Iterator[Piece]:
         keep_archives()
-        return _cut_all(self.work(File(opened(path))))
+        number, path = task
+        return _cut_all(self.works[number](File(opened(path))))
 
 
 @dataclass(frozen=True, slots=True)

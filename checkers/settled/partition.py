@@ -6,7 +6,8 @@ Pure; runs in Spark's Python workers. Its tables are those of `scans`, and `answ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,7 @@ LONGS: Mapping[str, Sequence[str]] = {
     ANSWERS: ("op", "kind", "position", "next", "first", "last", "own", "invoke", "complete", "told", "bound"),
 }
 _TEXTS: Mapping[str, Sequence[str]] = {"unacknowledged": ("outcome",), "acked": ("node",), ANSWERS: TEXTS}
+Plain = dict[str, Any]
 UNACKNOWLEDGED = ("p", *LONGS["unacknowledged"], *_TEXTS["unacknowledged"])
 """Columns of it that are asked for."""
 
@@ -81,13 +83,25 @@ class Partition:
     nodes: pa.Array
 
 
+def plain(one: Any) -> Plain:
+    """An object as its fields: what a worker hands on is named by its class, and others may not have that."""
+    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    return {name: plain(value) if is_dataclass(value) else value for name, value in values.items()}
+
+
+def _partition(found: Plain) -> Partition:
+    judged = dict(found["judged"])
+    judged |= {"sends": Sends(**judged["sends"]), "loose": Loose(**judged["loose"])}
+    return Partition(Told(**found["told"]), Judged(**judged), found["nodes"])
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A partition's tables → what is open of it."""
+    """A partition's tables → `Partition`, as its fields."""
 
     asked: Shared[Asked]
 
-    def __call__(self, p: str, tables: Mapping[str, pa.Table]) -> Partition:
+    def __call__(self, p: str, tables: Mapping[str, pa.Table]) -> Plain:
         asked = self.asked.value
         none = np.zeros(0, np.int64)
         twice, finished = asked.twice.get(p, none), asked.finished.get(p, ())
@@ -117,7 +131,8 @@ class Judge:
         # A topic that is deleted and made anew is away by right.
         measured = {} if "~" in p else available(_table(tables, "load"), acked.complete[main], asked.stops)
         judged = Judged(sends, loose, blocks, returned, read, opened, denied(sends, answers))
-        return Partition(Told(len(blocks), len(opened), odd, few, measured), judged, nodes)
+        partition = Partition(Told(len(blocks), len(opened), odd, few, measured), judged, nodes)
+        return plain(partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +146,14 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A partition → what is told of it, and what is left of it. more: partition → blocks that are open besides."""
+    """A partition → `Told` and `Left`, as their fields. more: partition → blocks that are open besides."""
 
     more: Shared[Mapping[str, Numbers]]
 
-    def __call__(self, row: tuple[str, Partition]) -> tuple[str, tuple[Told, Left]]:
-        p, partition = row
+    def __call__(self, row: tuple[str, Plain]) -> tuple[str, tuple[Plain, Plain]]:
+        p, partition = row[0], _partition(row[1])
         rest = self.rest(p, partition)
-        return p, (partition.told, Left(rest.parts, rest.loose, rest.counts))
+        return p, (plain(partition.told), plain(Left(rest.parts, rest.loose, rest.counts)))
 
     def rest(self, p: str, partition: Partition) -> Rest:
         return rest_of(partition.judged, self.more.value.get(p, partition.judged.open[:0]))
@@ -152,8 +167,8 @@ class Stray:
 
     values: Shared[Mapping[str, Numbers]]
 
-    def __call__(self, row: tuple[str, Partition]) -> tuple[str, Numbers]:
-        p, partition = row
+    def __call__(self, row: tuple[str, Plain]) -> tuple[str, Numbers]:
+        p, partition = row[0], _partition(row[1])
         loose = partition.judged.loose
         there = loose.rows(PLACED) & np.isin(loose.value, self.values.value.get(p, loose.value[:0]))
         return p, np.unique(loose.low[there] >> SHIFT)
@@ -167,8 +182,8 @@ class Denied:
 
     more: Shared[Mapping[str, Numbers]]
 
-    def __call__(self, row: tuple[str, Partition]) -> list[tuple[object, ...]]:
-        p, partition = row
+    def __call__(self, row: tuple[str, Plain]) -> list[tuple[object, ...]]:
+        p, partition = row[0], _partition(row[1])
         sends = partition.judged.sends
         rest = Leave(self.more).rest(p, partition)
         which = np.flatnonzero(partition.judged.denied)

@@ -13,20 +13,22 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import checkers.settled
-from checkers.columns.exchange import by_partition, pieces
+from checkers.columns.exchange import by_partition
 from checkers.columns.numbers import Numbers, numbers, stretches
 from checkers.columns.passes import passed
+from checkers.columns.work import Work
 from checkers.history.load import History
 from checkers.settled import left as left_of
 from checkers.settled.answers import ANSWERS, TEXTS, answers_of
 from checkers.settled.drained import Turn
 from checkers.settled.left import Left, Parts
-from checkers.settled.partition import LONGS, UNACKNOWLEDGED, Asked, Judge, Partition
+from checkers.settled.partition import LONGS, UNACKNOWLEDGED, Asked, Judge, Plain
 from checkers.settled.scans import Columns, Homes, Operations, Returned, Sent, Values
 from checkers.spark.places import Place
 from checkers.spark.tables import stored
 
-Partitions = RDD[tuple[str, Partition]]
+Partitions = RDD[tuple[str, Plain]]
+"""Of each `partition.Partition`, as its fields."""
 
 
 def _longs(*names: str) -> tuple[T.StructField, ...]:
@@ -102,19 +104,18 @@ def judged(history: History, twice: Mapping[str, Numbers], at: Scratch) -> Parti
     number may have been sent.
     """
     spark = history.ops.sparkSession
-    sums, package = tuple(_SUMS.names), checkers.settled
-    unacknowledged = Columns("unacknowledged", UNACKNOWLEDGED, ("p", "outcome"))
-    of_tables = [
-        pieces(spark, at.of_sends("given"), Columns("given", sums), package),
-        pieces(spark, at.of_sends("few"), Columns("few", tuple(_FEW.names)), package),
-        pieces(spark, at.of_sends("unacknowledged"), unacknowledged, package),
-        pieces(spark, at.of_polls("returned"), Columns("returned", sums), package),
-        pieces(spark, at.of_polls("found"), Columns("found", tuple(_FOUND.names)), package),
-        pieces(spark, at.tables / "ops", Operations(), package),
-        pieces(spark, at.folder / ANSWERS, Columns(ANSWERS, ("p", *LONGS[ANSWERS], *TEXTS), ("p", *TEXTS)), package),
+    sums = tuple(_SUMS.names)
+    of_tables: list[tuple[Place, Work]] = [
+        (at.of_sends("given"), Columns("given", sums)),
+        (at.of_sends("few"), Columns("few", tuple(_FEW.names))),
+        (at.of_sends("unacknowledged"), Columns("unacknowledged", UNACKNOWLEDGED, ("p", "outcome"))),
+        (at.of_polls("returned"), Columns("returned", sums)),
+        (at.of_polls("found"), Columns("found", tuple(_FOUND.names))),
+        (at.folder / ANSWERS, Columns(ANSWERS, ("p", *LONGS[ANSWERS], *TEXTS), ("p", *TEXTS))),
+        (at.tables / "ops", Operations()),
     ]
     asked = Asked(twice, _finished(history), _stops(history))
-    return by_partition(spark, of_tables, Judge(spark.sparkContext.broadcast(asked)), package)
+    return by_partition(spark, of_tables, Judge(spark.sparkContext.broadcast(asked)), checkers.settled)
 
 
 def left(rows: DataFrame, table: Place, parts: Parts, before: Parts | None, to: Place) -> None:

@@ -56,7 +56,7 @@ class Kept:
 def told(partitions: Partitions, more: Mapping[str, Numbers]) -> dict[str, tuple[Told, Left]]:
     """What is told of each partition, and what is left of it. more: partition → blocks that are open besides."""
     leave = by_value(Leave(partitions.context.broadcast(more)), checkers.settled)
-    return dict(partitions.map(leave).collect())
+    return {p: (Told(**of_p), Left(**rest)) for p, (of_p, rest) in partitions.map(leave).collect()}
 
 
 def kept(
