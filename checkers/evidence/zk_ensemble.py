@@ -4,6 +4,8 @@ A server logs what its leader proposes before it is committed. What a leader cou
 its log, also once it follows the next one, which sends it a snapshot then and has it cut nothing (LearnerHandler:
 "Cannot send TRUNC"). Who logged the first transaction of an epoch had all that its leader had before, and no more: it
 was sent the rest, or cut what was beyond (syncFollower), so that the logs of those say where the epoch before ended.
+Of an epoch without a transaction those say it whose currentEpoch it is, which is written once all this has been
+(Learner.syncWithLeader).
 """
 
 from __future__ import annotations
@@ -48,26 +50,54 @@ def merged(logs: Mapping[str, TxnLog]) -> tuple[list[tuple[str, Change]], list[s
 def _uncommitted(logs: Mapping[str, TxnLog]) -> tuple[set[int], list[str]]:
     """(transactions that were logged and never committed, why that is not known of some): those beyond the end of their
     epoch.
-
-    A snapshot that reaches beyond what those logs have may have held what they were not sent otherwise.
     """
     every = {zxid for log in logs.values() for zxid in log.zxids}
+    last = max(every, default=0)
     undone: set[int] = set()
-    doubtful: list[str] = []
-    for first in sorted(zxid for zxid in every if zxid & _COUNTER == 1):
-        begin = first - 1
-        begun = {name: log for name, log in logs.items() if first in log.zxids}
-        end = max((zxid for log in begun.values() for zxid in log.zxids if zxid < begin), default=0)
+    doubtful = [
+        f"{name}: it does not say of which epoch it was last, so that what its log lacks may never have been committed"
+        for name, log in logs.items()
+        if log.epoch is None and len(logs) > 1 and max([*log.zxids, *log.snapshots], default=0) < last
+    ]
+    begins = {zxid - 1 for zxid in every if zxid & _COUNTER == 1}
+    newest = max((log.epoch for log in logs.values() if log.epoch is not None), default=0) << 32
+    if newest > last:  # It has no transaction. Of an earlier one without any nobody knows whether a majority followed.
+        begins.add(newest)
+    for begin in sorted(begins):
+        begun = {
+            name: log
+            for name, log in logs.items()
+            if begin + 1 in log.zxids or (begin == newest > last and log.epoch == newest >> 32)
+        }
+        end, doubt = _end_before(begin, begun)
         beyond = {zxid for zxid in every if end < zxid < begin}
-        held = [(name, zxid) for name, log in begun.items() for zxid in log.snapshots if end < zxid < begin]
-        if beyond and held:
-            name, zxid = held[0]
-            doubtful.append(
-                f"{name}: a snapshot holds transactions up to 0x{zxid:x}, which no log of who began the next epoch has"
-            )
+        if beyond and doubt:
+            doubtful.append(doubt)
             continue
         undone |= beyond
     return undone, doubtful
+
+
+def _end_before(begin: int, begun: Mapping[str, TxnLog]) -> tuple[int, str | None]:
+    """(the last transaction that an epoch's leader had from before, why that is not known). begun: who followed it.
+
+    It is the last one in the log of each who was sent no snapshot of more. What a snapshot for one that came late holds
+    its name does not say: that is the epoch's begin, where there was no transaction yet. Nor is it known where one of
+    them has more: a server that starts from a snapshot which it took as a candidate, of what it alone had logged, has
+    that in its tree, and shows it, also once its log was cut (FileTxnSnapLog.truncateLog).
+    """
+    logged = {name: max((zxid for zxid in log.zxids if zxid < begin), default=0) for name, log in begun.items()}
+    whole = [at for name, at in logged.items() if not any(at < zxid <= begin for zxid in begun[name].snapshots)]
+    end = max(whole or logged.values(), default=0)
+    for name, log in begun.items():
+        if logged[name] > end:
+            ends = f"where that of another who began the next epoch ends at 0x{end:x}"
+            return end, f"{name}: its log goes on to 0x{logged[name]:x}, {ends}"
+        for zxid in log.snapshots:
+            if end < zxid < begin or (zxid == begin and not whole):
+                held = f"{name}: a snapshot holds transactions up to 0x{zxid:x}"
+                return end, f"{held}, which no log of who began the next epoch has"
+    return end, None
 
 
 def _with_sessions_ended(changes: Sequence[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:

@@ -51,12 +51,14 @@ class Change(NamedTuple):
 class TxnLog:
     """What one server's log files hold. zxids: of every transaction, also of those that changed no znode. unread: why
     some of its files cannot be read to their end. snapshots: of each snapshot, the last transaction that it holds.
+    epoch: the last one whose leader it was, or had followed; None where it does not say, as a server alone does not.
     """
 
     changes: list[Change] = field(default_factory=list)
     zxids: list[int] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     snapshots: list[int] = field(default_factory=list)
+    epoch: int | None = None
 
     @property
     def problems(self) -> list[str]:
@@ -101,8 +103,8 @@ class _Reader:
 
 
 def read_log_folder(folder: Path) -> TxnLog:
-    """All `log.*` files of a `version-2` folder, in zxid order; of snapshots their names."""
-    log = TxnLog()
+    """All `log.*` files of a `version-2` folder, in zxid order; of snapshots their names; the epoch."""
+    log = TxnLog(epoch=_epoch_in(folder / "currentEpoch"))
     names = [_SNAPSHOT.fullmatch(path.name) for path in folder.glob("snapshot.*")]
     log.snapshots = sorted(int(name[1], 16) for name in names if name is not None)
     files = sorted(folder.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
@@ -115,6 +117,14 @@ def read_log_folder(folder: Path) -> TxnLog:
         except (ValueError, struct.error, IndexError) as error:
             log.unread.append(f"{path.name}: {error}")
     return log
+
+
+def _epoch_in(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return int(text) if re.fullmatch(r"\d{1,10}", text) else None
 
 
 def gaps(zxids: list[int]) -> list[str]:

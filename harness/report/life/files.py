@@ -107,6 +107,15 @@ class RunFiles:
         """One of them. Raises OSError."""
         return self.open((*_zookeeper(node), name))
 
+    def zookeeper_epoch(self, node: str) -> int:
+        """The last one whose leader a ZooKeeper node followed, or was; 0 where it does not say."""
+        try:
+            with self.open((*_zookeeper(node), "currentEpoch")) as file:
+                text = file.read(32).strip()
+        except OSError:
+            return 0
+        return int(text) if re.fullmatch(rb"\d{1,10}", text) else 0
+
     def _listed(self, parts: Sequence[str]) -> list[str]:
         try:
             return self.names(parts)

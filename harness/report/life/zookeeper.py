@@ -68,15 +68,15 @@ def versions(files: RunFiles, nodes: Iterable[str], p: str) -> Versions:
     of_topic = f"/brokers/topics/{topic}".encode()
     of_state = of_topic + f"/partitions/{number}/state".encode()
     changes: dict[bytes, _Changes] = {path: {} for path in ((of_topic, of_state) if topic_id else (of_state,))}
-    logged: list[set[int]] = []
+    logged: list[tuple[int, set[int]]] = []
     problems: list[str] = []
     whole = False
     for node in nodes:
         own, said = _of_node(files, node, changes)
         whole = whole or not (said or _first_gap(own))
         problems += said
-        logged.append(own)
-    zxids = set().union(*logged)
+        logged.append((files.zookeeper_epoch(node), own))
+    zxids = set().union(*(own for _, own in logged))
     undone = _uncommitted(logged)
     changes = {path: {at: one for at, one in of.items() if at[0] not in undone} for path, of in changes.items()}
     told = Versions([], [] if whole else problems)
@@ -92,15 +92,20 @@ def versions(files: RunFiles, nodes: Iterable[str], p: str) -> Versions:
     return told
 
 
-def _uncommitted(logged: Sequence[Set[int]]) -> set[int]:
-    """Transactions beyond the end of their epoch, which those have who logged the first of the next one.
+def _uncommitted(logged: Sequence[tuple[int, Set[int]]]) -> set[int]:
+    """Transactions beyond the end of their epoch, which those have who logged the first of the next one, or, where the
+    last epoch has none, were of it.
 
-    logged: the transactions of each server.
+    logged: of each server its last epoch, and its transactions.
     """
-    every = set().union(*logged)
+    every = set().union(*(own for _, own in logged))
+    firsts = {zxid for zxid in every if zxid & 0xFFFFFFFF == 1}
+    newest = max((epoch for epoch, _ in logged), default=0)
+    if newest << 32 > max(every, default=0):
+        firsts.add(newest << 32 | 1)
     undone: set[int] = set()
-    for first in (zxid for zxid in every if zxid & 0xFFFFFFFF == 1):
-        begun = [own for own in logged if first in own]
+    for first in firsts:
+        begun = [own for epoch, own in logged if first in own or (first not in every and epoch == newest)]
         end = max((zxid for own in begun for zxid in own if zxid < first - 1), default=0)
         undone |= {zxid for zxid in every if end < zxid < first - 1}
     return undone

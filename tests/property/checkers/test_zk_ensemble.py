@@ -38,8 +38,8 @@ class Server:
         self.log.append(zxid)
         self.held.append(zxid)
 
-    def follow(self, leader: Server, begin: int) -> None:
-        """begin: the epoch's, which a leader without a transaction of its own counts as its last."""
+    def follow(self, leader: Server, begin: int = 0) -> None:
+        """begin: the epoch's, which its leader counts as its last transaction once it serves, and has none yet."""
         lacks = [zxid for zxid in leader.held if zxid > self.last()]
         if self.last() > leader.last():
             self.log = [zxid for zxid in self.log if zxid <= leader.last()]
@@ -49,7 +49,7 @@ class Server:
                 self.take(zxid)
         else:
             self.held = list(leader.held)
-            self.snapshots.append(self.last() or begin)
+            self.snapshots.append(max(self.last(), begin))
 
 
 def _life(random: Random) -> tuple[list[Server], list[int]]:
@@ -64,15 +64,14 @@ def _life(random: Random) -> tuple[list[Server], list[int]]:
         leader.snapshots += [leader.last()] if random.random() < 0.5 else []
         for one in voters:
             if one is not leader:
-                one.follow(leader, epoch << 32)
+                one.follow(leader)
             one.epoch = epoch
         committed = list(leader.held)
-        # Sessions begin and end in whichever is the last.
-        for counter in range(1, random.randrange(epoch == epochs, 6) + 1):
-            zxid = epoch << 32 | counter
-            for one in voters:
-                one.take(zxid)
-            committed.append(zxid)
+        for counter in range(random.randrange(6) + 1):
+            if counter:
+                for one in voters:
+                    one.take(epoch << 32 | counter)
+                committed.append(epoch << 32 | counter)
             away = [one for one in servers if one not in voters]
             if away and random.random() < 0.2:
                 voters.append(random.choice(away))
@@ -90,7 +89,7 @@ def _life(random: Random) -> tuple[list[Server], list[int]]:
 
 def _read(server: Server) -> TxnLog:
     changes = [Change(zxid, 0, 0, 7, "create", f"/{zxid:x}", 0, "") for zxid in server.log]
-    return TxnLog(changes, list(server.log), [], sorted(server.snapshots))
+    return TxnLog(changes, list(server.log), [], sorted(server.snapshots), server.epoch)
 
 
 def test_logs_of_an_ensemble_have_what_was_committed_and_nothing_else() -> None:

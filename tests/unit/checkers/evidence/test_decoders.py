@@ -220,6 +220,16 @@ def test_txn_log_folder_names_its_snapshots(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "epoch"), [("2", 2), ("12\n", 12), ("", None), ("-1", None), ("x", None), (None, None)]
+)
+def test_txn_log_folder_names_the_epoch_of_its_server(tmp_path: Path, text: str | None, epoch: int | None) -> None:
+    (tmp_path / "acceptedEpoch").write_text("9")
+    if text is not None:
+        (tmp_path / "currentEpoch").write_text(text)
+    assert read_log_folder(tmp_path).epoch == epoch
+
+
+@pytest.mark.parametrize(
     ("zxids", "whole"),
     [
         ([1, 2, 3], True),

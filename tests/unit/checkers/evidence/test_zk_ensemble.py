@@ -10,10 +10,10 @@ from checkers.evidence.zk_txnlog import Change, TxnLog
 pytestmark = pytest.mark.guarantee("V2")
 
 
-def _log(*zxids: int, unread: tuple[str, ...] = ()) -> TxnLog:
-    """A server's log of so many creations."""
+def _log(*zxids: int, unread: tuple[str, ...] = (), snapshots: tuple[int, ...] = ()) -> TxnLog:
+    """The log of so many creations, of a server that was in no later epoch."""
     changes = [Change(zxid, 0, 0, 7, "create", f"/{zxid}", 0, "") for zxid in zxids]
-    return TxnLog(changes, list(zxids), list(unread))
+    return TxnLog(changes, list(zxids), list(unread), list(snapshots), max(zxids) >> 32)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ CLOSED = Change(3, 0, 0, 9, "close", "", None, None)
     "logs",
     [
         # The second was sent a snapshot that had it, and no log that is there has both.
-        {"zk1": TxnLog([CREATED], [1, 2]), "zk2": TxnLog([CLOSED], [2, 3])},
-        {"zk1": TxnLog([CLOSED], [3]), "zk2": TxnLog([CREATED, CLOSED], [1, 2, 3])},
+        {"zk1": TxnLog([CREATED], [1, 2], epoch=0), "zk2": TxnLog([CLOSED], [2, 3], epoch=0)},
+        {"zk1": TxnLog([CLOSED], [3], epoch=0), "zk2": TxnLog([CREATED, CLOSED], [1, 2, 3], epoch=0)},
     ],
 )
 def test_txn_log_of_another_server_ends_the_session_of_an_ephemeral(logs: dict[str, TxnLog]) -> None:
@@ -87,9 +87,8 @@ def test_txn_logs_that_lack_the_end_of_an_epoch_show_it_by_a_snapshot(
     snapshots: tuple[int, ...], missing: str | None
 ) -> None:
     """No gap does: the next epoch counts from 1."""
-    log = _log(*FIRST_EPOCH, *NEXT_EPOCH)
-    log.snapshots += snapshots
-    _, problems = merged({"zk1": log, "zk2": _log(*FIRST_EPOCH[:2], *NEXT_EPOCH)})
+    log = _log(*FIRST_EPOCH, *NEXT_EPOCH, snapshots=snapshots)
+    _, problems = merged({"zk1": log, "zk2": _log(*FIRST_EPOCH[:2], *NEXT_EPOCH, snapshots=(3,))})
     assert problems == ([] if missing is None else [missing])
 
 
@@ -121,7 +120,8 @@ LATER = Change(SECOND + 2, 0, 0, 7, "set", STATE, 1, "1")
 
 def _deposed(*later: int) -> TxnLog:
     """Of a leader that logged what it could not have committed any more. later: what it logged when it followed."""
-    return TxnLog([MADE, NEVER, *([LATER] if LATER.zxid in later else [])], [1, 2, *later])
+    changes = [MADE, NEVER, *([LATER] if LATER.zxid in later else [])]
+    return TxnLog(changes, [1, 2, *later], epoch=max((0, *later)) >> 32)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_txn_log_ends_no_epoch_of_what_the_next_ones_leader_had() -> None:
     behind, leader = TxnLog([MADE, later], [1, SECOND + 1, SECOND + 2], [], [2]), TxnLog([MADE, set_once], [1, 2])
     leader.zxids += [SECOND + 1, SECOND + 2]
     leader.changes.append(later)
-    changes, problems = merged({"zk1": TxnLog([MADE], [1]), "zk2": behind, "zk3": leader})
+    changes, problems = merged({"zk1": TxnLog([MADE], [1], epoch=0), "zk2": behind, "zk3": leader})
     assert [one for _, one in changes] == [MADE, set_once, later]
     assert not problems
 
@@ -160,3 +160,42 @@ def test_txn_log_that_may_have_been_committed_in_a_snapshot_leaves_it_open() -> 
     went_on = TxnLog([MADE, LATER], [1, SECOND + 1, SECOND + 2], [], [2])
     _, problems = merged({"zk1": _deposed(), "zk2": went_on})
     assert "zk2: a snapshot holds transactions up to 0x2, which no log of who began the next epoch has" in problems
+
+
+@pytest.mark.parametrize("at", [2, SECOND])
+def test_txn_log_that_a_snapshot_may_go_beyond_leaves_open_where_an_epoch_ended(at: int) -> None:
+    """That of who comes when the epoch has no transaction yet is called by its begin, whatever it holds."""
+    late = TxnLog([MADE, LATER], [1, SECOND + 1, SECOND + 2], [], [at])
+    _, problems = merged({"zk1": _deposed(), "zk2": late})
+    assert (
+        f"zk2: a snapshot holds transactions up to 0x{at:x}, which no log of who began the next epoch has" in problems
+    )
+    leader = TxnLog([MADE, LATER], [1, SECOND + 1, SECOND + 2])
+    changes, problems = merged({"zk1": _deposed(), "zk2": late, "zk3": leader})
+    assert [one for _, one in changes] == [MADE, LATER] or at == 2
+    assert bool(problems) == (at == 2)
+
+
+def test_txn_log_of_a_deposed_leader_is_cut_where_the_last_epoch_has_no_transaction() -> None:
+    """Who was in it says so, and the log of none of them has what the deposed leader alone had."""
+    others = {name: TxnLog([MADE], [1], epoch=1) for name in ("zk2", "zk3")}
+    changes, problems = merged({"zk1": _deposed(), **others})
+    assert [one for _, one in changes] == [MADE]
+    assert not problems
+    # It is elected, or one that had heard of it.
+    for elected in ({"zk1": TxnLog([MADE, NEVER], [1, 2], epoch=1)}, {"zk3": TxnLog([MADE, NEVER], [1, 2], epoch=1)}):
+        changes, problems = merged({"zk1": _deposed(), **others, **elected})
+        assert [one for _, one in changes] == [MADE, NEVER]
+
+
+def test_txn_log_of_who_does_not_say_its_epoch_leaves_open_what_it_lacks_in_the_end() -> None:
+    """It may have been of an epoch without a transaction, whose leader did not have that."""
+    silent = TxnLog([MADE], [1])
+    _, problems = merged({"zk1": _deposed(), "zk2": silent})
+    assert problems == [
+        "zk2: it does not say of which epoch it was last, so that what its log lacks may never have been committed"
+    ]
+    silent.snapshots.append(2)
+    assert merged({"zk1": _deposed(), "zk2": silent})[1] == []
+    # A server alone, which is of no epoch.
+    assert merged({"zk1": TxnLog([MADE, NEVER], [1, 2], [], [0])})[1] == []

@@ -116,6 +116,12 @@ def test_what_a_deposed_leader_logged_and_nobody_committed_is_no_version() -> No
     # The next leader had it: then it was committed.
     had = zookeeper(FIRST, never, changed(second | 1, 2, state(2, 2, [2])))
     assert [one.leader for one in read({**had, **zookeeper(FIRST, node="zk2")}, "zk1", "zk2")[0]] == [1, 3, 2]
+    # The next epoch has no transaction: who was in it says so.
+    alone = {**zookeeper(FIRST, never), **zookeeper(FIRST, node="zk2"), **zookeeper(FIRST, node="zk3")}
+    epoch = "evidence/{}/zookeeper/version-2/currentEpoch"
+    for of_zk2, leaders in ((b"0", [1, 3]), (b"1\n", [1]), (b"?", [1, 3])):
+        files = {**alone, epoch.format("zk1"): b"0", epoch.format("zk2"): of_zk2}
+        assert [one.leader for one in read(files, "zk1", "zk2", "zk3")[0]] == leaders
 
 
 def test_missing_transaction_is_said_with_what_came_after_it() -> None:
