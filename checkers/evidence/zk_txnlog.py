@@ -15,12 +15,13 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 _MAGIC = b"ZKLG"
 _ENTRY = struct.Struct(">qi")
 _HEADER = struct.Struct(">qiqqi")
 _INT = struct.Struct(">i")
+_PREALLOCATED = bytes(64)
 _SNAPSHOT = re.compile(r"snapshot\.([0-9a-f]{1,16})(?:\.\w+)?")
 
 _CREATE, _DELETE, _SET_DATA, _MULTI, _ERROR = 1, 2, 5, 14, -1
@@ -157,21 +158,29 @@ def _entries(path: Path) -> Iterator[bytes]:
                 return
             checksum, length = _ENTRY.unpack(head)
             if length == 0:
-                # Files are preallocated with zeros, and written to their end in order.
-                while piece := file.read(1 << 20):
-                    if piece.strip(b"\0"):
-                        raise ValueError(f"something is written after the end of the log, before {file.tell()}")
+                _require_end(file)
                 return
             if not 0 < length <= 64 << 20:
                 raise ValueError(f"entry of {length} bytes at {file.tell()}")
             body = file.read(length)
-            end = file.read(1)
             # The last entry may be torn: the server was killed in the middle of its write, before it responded.
-            if len(body) < length or end != b"B":
+            if len(body) < length:
+                if body.endswith(_PREALLOCATED):
+                    raise ValueError(f"entry of {length} bytes in a file that ends {len(body)} bytes behind its begin")
+                return
+            if file.read(1) != b"B":
+                _require_end(file)
                 return
             if zlib.adler32(body) != checksum:
                 raise ValueError(f"checksum of the entry before {file.tell()} does not match")
             yield body
+
+
+def _require_end(file: BinaryIO) -> None:
+    """Files are preallocated with zeros, and written to their end in order. Raises ValueError where more follows."""
+    while piece := file.read(1 << 20):
+        if piece.strip(b"\0"):
+            raise ValueError(f"something is written after the end of the log, before {file.tell()}")
 
 
 def _apply(body: bytes, log: TxnLog) -> None:

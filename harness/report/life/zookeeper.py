@@ -24,6 +24,7 @@ _ENTRY = struct.Struct(">qi")
 _HEADER = struct.Struct(">qiqqi")
 _INT = struct.Struct(">i")
 _LONGEST = 64 << 20
+_PREALLOCATED = bytes(64)
 _CREATES = frozenset({1, 15, 19, 21})
 _DELETES = frozenset({2, 20})
 _SET_DATA, _MULTI, _ERROR = 5, 14, -1
@@ -161,15 +162,26 @@ def _entries(file: BinaryIO) -> Iterator[bytes]:
     while len(head := file.read(_ENTRY.size)) == _ENTRY.size:
         checksum, length = _ENTRY.unpack(head)
         if length == 0:
+            _require_end(file)
             return
         if not 0 < length <= _LONGEST:
             raise ValueError(f"a transaction of {length} bytes before byte {file.tell()}")
         body = file.read(length)
+        if len(body) < length and body.endswith(_PREALLOCATED):
+            raise ValueError(f"a transaction of {length} bytes runs past the end of the file")
         if len(body) < length or file.read(1) != b"B":
+            _require_end(file)
             return
         if zlib.adler32(body) != checksum:
             raise ValueError(f"the checksum of the transaction before byte {file.tell()} is wrong")
         yield body
+
+
+def _require_end(file: BinaryIO) -> None:
+    """Raises ValueError where something is written from here on."""
+    while piece := file.read(1 << 20):
+        if piece.strip(b"\0"):
+            raise ValueError(f"something is written behind its end, before byte {file.tell()}")
 
 
 def _of_transaction(body: bytes, changes: dict[bytes, _Changes]) -> int:

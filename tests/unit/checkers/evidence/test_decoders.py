@@ -208,6 +208,33 @@ def test_txn_log_with_a_broken_entry_says_so(tmp_path: Path) -> None:
     assert "checksum" in problem
 
 
+@pytest.mark.parametrize(
+    ("at", "byte", "problem"),
+    [
+        # Its end; its length, by 2 bytes, by 64 KiB, and to nothing.
+        (-1, b"X", "something is written after the end of the log"),
+        (11, b"\x30", "something is written after the end of the log"),
+        (9, b"\1", "in a file that ends"),
+        (11, b"\0", "something is written after the end of the log"),
+    ],
+)
+def test_txn_log_with_a_broken_entry_before_others_is_not_torn(
+    tmp_path: Path, at: int, byte: bytes, problem: str
+) -> None:
+    entries = [transaction(zxid, 1, create_body("/a", "")) for zxid in (1, 2)]
+    begin, following = 16, 16 + 12 + len(entries[0]) + 1
+    data = bytearray(txn_log(entries))
+    where = begin + at if at >= 0 else following + at
+    assert data[where : where + 1] != byte
+    data[where : where + 1] = byte
+    (tmp_path / "log.1").write_bytes(bytes(data))
+    log = read_log_folder(tmp_path)
+    assert [problem in one for one in log.unread] == [True]
+    # The last one is torn where nothing of it was written from there on.
+    (tmp_path / "log.1").write_bytes(txn_log(entries[:1])[: following - 5] + bytes(1024))
+    assert (read_log_folder(tmp_path).zxids, read_log_folder(tmp_path).unread) == ([], [])
+
+
 def test_txn_log_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     assert read_log_folder(tmp_path).problems == [f"{tmp_path.name}: no transaction log"]
 

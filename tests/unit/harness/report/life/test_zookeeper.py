@@ -145,6 +145,11 @@ def test_torn_last_transaction_is_none_and_damage_is_said() -> None:
     assert problems == [
         f"zk1's transaction log log.1 is damaged: the checksum of the transaction before byte {len(whole)} is wrong."
     ]
+    ending = bytearray(zookeeper(FIRST, changed(2, 1, state(2, 1, [2])))[LOG])
+    ending[16 + 12 + len(FIRST)] ^= 1
+    assert ["something is written behind its end" in text for text in read({LOG: bytes(ending)})[1]] == [True]
+    ending[16 + 9] = 1
+    assert ["runs past the end of the file" in text for text in read({LOG: bytes(ending)})[1]] == [True]
     assert "it begins with b'nope'" in read({LOG: b"nope" + bytes(20)})[1][0]
     assert read({LOG: bytes(64)}) == ([], [])
 
