@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from checkers.evidence.zk_txnlog import Change, TxnLog, gaps
 
 _COUNTER = 0xFFFFFFFF
+_ITS_OWN = "/zookeeper/"
+"""Znodes that ZooKeeper makes without a transaction."""
 
 
 def merged(logs: Mapping[str, TxnLog]) -> tuple[list[tuple[str, Change]], list[str]]:
@@ -142,6 +144,8 @@ def _versions_missing(changes: Sequence[Change]) -> list[str]:
         version = change.version or 0
         if known is not None and change.op == "create":
             odd.append(f"{change.path} is made anew by zxid 0x{change.zxid:x}, and no transaction deleted it")
+        elif known is None and change.op == "set" and not change.path.startswith(_ITS_OWN):
+            odd.append(f"{change.path} is changed by zxid 0x{change.zxid:x}, and no transaction made it")
         elif known is not None and version != known + 1:
             odd.append(f"{change.path} has version {version} by zxid 0x{change.zxid:x}, and had {known} before")
         versions[change.path] = version

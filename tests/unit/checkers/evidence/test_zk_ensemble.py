@@ -199,3 +199,13 @@ def test_txn_log_of_who_does_not_say_its_epoch_leaves_open_what_it_lacks_in_the_
     assert merged({"zk1": _deposed(), "zk2": silent})[1] == []
     # A server alone, which is of no epoch.
     assert merged({"zk1": TxnLog([MADE, NEVER], [1, 2], [], [0])})[1] == []
+
+
+def test_txn_log_that_begins_with_a_later_epoch_shows_what_it_lacks_by_a_znode_that_nothing_made() -> None:
+    """Each epoch counts from 1, so that no number is missing."""
+    for path, problems in (
+        (STATE, [f"transactions are missing: {STATE} is changed by zxid 0x100000002, and no transaction made it"]),
+        ("/zookeeper/config", []),
+    ):
+        log = TxnLog([LATER._replace(path=path)], [SECOND + 1, SECOND + 2])
+        assert merged({"zk1": log})[1] == problems
