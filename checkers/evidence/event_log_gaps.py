@@ -10,17 +10,19 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.history import schema
 from checkers.history.load import History
 
 
 def incarnations(events: DataFrame) -> DataFrame:
-    """(node, b, i, lines, numbers, first, last, opening, registered): one row per incarnation."""
+    """(node, b, i, lines, numbers, first, last, opening, closing, registered): one row per incarnation."""
     return events.groupBy("node", "b", "i").agg(
         F.count(F.lit(1)).alias("lines"),
         F.count_distinct("s").alias("numbers"),
         F.min("s").alias("first"),
         F.max("s").alias("last"),
         F.min(F.struct("s", "e")).alias("opening"),
+        F.max(F.struct("s", "e")).alias("closing"),
         F.count_if(F.col("e") == "registered").alias("registered"),
     )
 
@@ -38,6 +40,48 @@ def headless() -> Column:
 def whole() -> Column:
     """Of an incarnation: it lacks nothing that its lines alone show."""
     return ~holed() & ~headless()
+
+
+def readable() -> Column:
+    """Of a line: it can be read, whatever it says."""
+    return F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull()
+
+
+def unreadable(raw: DataFrame, lives: DataFrame) -> DataFrame:
+    """(node, line, torn, incarnations, open): one row per line that cannot be read. torn: it may be what a kill left of
+    the last line of an incarnation, which is a beginning of one. open: how many incarnations did not stop.
+
+    raw: schema.EVENTS. lives: see `incarnations`.
+    """
+    stopped = F.col("closing.e") == "stop"
+    ends = lives.groupBy("node").agg(
+        F.count(F.lit(1)).alias("incarnations"),
+        F.count_if(~stopped).alias("open"),
+        F.collect_list(F.struct("i", F.when(~stopped, F.col("last") + 1).alias("next"))).alias("ends"),
+    )
+    line = F.col(schema.CORRUPT)
+    named = F.regexp_extract(line, r'"i": ?"([^"]+)"', 1)
+    number = F.regexp_extract(line, r'"s": ?(\d+),', 1).try_cast("bigint")
+    own = F.filter("ends", lambda end: end["i"] == named)
+    follows = F.exists(own, lambda end: end["next"].isNotNull() & F.coalesce(end["next"] == number, F.lit(True)))
+    # One that is named by no other line was killed in its first one.
+    fits = F.when(F.size(own) > 0, follows).otherwise(F.coalesce(number == 0, F.lit(True)))
+    is_begun = line.startswith("{") & (_count(line, "{") > _count(line, "}"))
+    return (
+        raw.where(~readable())
+        .join(F.broadcast(ends), on="node", how="left")
+        .select(
+            "node",
+            line.alias("line"),
+            F.coalesce(is_begun & ((named == "") | fits), F.lit(False)).alias("torn"),
+            F.coalesce("incarnations", F.lit(0)).alias("incarnations"),
+            F.coalesce("open", F.lit(0)).alias("open"),
+        )
+    )
+
+
+def _count(text: Column, letter: str) -> Column:
+    return F.length(text) - F.length(F.translate(text, letter, ""))
 
 
 def unlogged_lives(lives: DataFrame, events: DataFrame, registrations: DataFrame) -> DataFrame:

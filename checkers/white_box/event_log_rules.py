@@ -12,10 +12,17 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.event_log_gaps import headless, holed, incarnations, unlogged_acks, unlogged_lives
+from checkers.evidence.event_log_gaps import (
+    headless,
+    holed,
+    incarnations,
+    readable,
+    unlogged_acks,
+    unlogged_lives,
+    unreadable,
+)
 from checkers.evidence.event_names import is_strange
 from checkers.evidence.timeline import Evidence
-from checkers.history import schema
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 EVENT_LOG = "event-log"
@@ -45,7 +52,8 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
                 i=F.col("i"),
             ),
         ),
-        _passed_over(raw, lives, brokers),
+        _unreadable(raw, lives),
+        _strange(raw, brokers),
         _unlogged_registrations(evidence, lives),
         _unlogged_acks(evidence),
         _unlogged_fetches(evidence),
@@ -59,46 +67,59 @@ def _unknown(rows: DataFrame, detail: Column) -> DataFrame:
     return apply_rules(rows, [Rule(EVENT_LOG, F.lit(True), detail, kind="unknown")])
 
 
-def _passed_over(raw: DataFrame, lives: DataFrame, brokers: Mapping[str, int]) -> DataFrame:
-    """Lines that no rule can go by: that cannot be read, of which each incarnation may have torn its last one, no more;
-    and that can be read, and are no event's. brokers: node → its broker's id.
-    """
-    readable = F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull()
-    strange = readable & is_strange(brokers)
-    starts = lives.groupBy("node").agg(F.count(F.lit(1)).alias("incarnations"))
+def _unreadable(raw: DataFrame, lives: DataFrame) -> DataFrame:
+    """Lines that cannot be read: each incarnation that did not stop may have torn its last one, no more."""
     of_node = (
-        raw.groupBy("node")
+        unreadable(raw, lives)
+        .groupBy("node", "incarnations", "open")
         .agg(
-            F.count_if(~readable).alias("unreadable"),
-            F.count_if(strange).alias("strange"),
-            F.min(F.when(strange, F.struct("i", "s", "e"))).alias("first"),
+            F.count(F.lit(1)).alias("unreadable"),
+            F.count_if(~F.col("torn")).alias("damaged"),
+            F.min(F.when(~F.col("torn"), F.substring("line", 1, 80))).alias("first"),
         )
-        .where((F.col("unreadable") > 0) | (F.col("strange") > 0))
-        .join(starts, on="node", how="left")
         .withColumn("p", F.lit(None).cast("string"))
     )
-    torn = text(
-        "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
+    many = text(
+        "{u} lines of the event log of {n} cannot be read, with {i} incarnations, of which {o} did not stop",
         u=F.col("unreadable"),
         n=F.col("node"),
         i=F.col("incarnations"),
+        o=F.col("open"),
     )
-    no_event = text(
-        "of the event log of {n}, {c} lines are of no event that the rules know, lack what theirs has to say, or are "
-        "another broker's, first {i}/{s} (e = {e})",
-        c=F.col("strange"),
+    damaged = text(
+        "of the event log of {n}, {c} lines cannot be read that are not the torn last one of an incarnation, as {l}",
+        c=F.col("damaged"),
         n=F.col("node"),
-        i=F.col("first.i"),
-        s=F.col("first.s"),
-        e=F.col("first.e"),
+        l=F.coalesce("first", F.lit("one that says nothing")),
     )
-    more_than_torn = F.col("unreadable") > F.coalesce("incarnations", F.lit(0))
     return apply_rules(
         of_node,
         [
-            Rule(EVENT_LOG, more_than_torn, torn, kind="unknown"),
-            Rule(EVENT_LOG, F.col("strange") > 0, no_event, kind="unknown"),
+            Rule(EVENT_LOG, F.col("damaged") > 0, damaged, kind="unknown"),
+            Rule(EVENT_LOG, F.col("unreadable") - F.col("damaged") > F.col("open"), many, kind="unknown"),
         ],
+    )
+
+
+def _strange(raw: DataFrame, brokers: Mapping[str, int]) -> DataFrame:
+    """Lines that can be read, and no rule can go by. brokers: node → its broker's id."""
+    of_node = (
+        raw.where(readable() & is_strange(brokers))
+        .groupBy("node")
+        .agg(F.count(F.lit(1)).alias("strange"), F.min(F.struct("i", "s", "e")).alias("first"))
+        .withColumn("p", F.lit(None).cast("string"))
+    )
+    return _unknown(
+        of_node,
+        text(
+            "of the event log of {n}, {c} lines are of no event that the rules know, lack what theirs has to say, or "
+            "are another broker's, first {i}/{s} (e = {e})",
+            c=F.col("strange"),
+            n=F.col("node"),
+            i=F.col("first.i"),
+            s=F.col("first.s"),
+            e=F.col("first.e"),
+        ),
     )
 
 

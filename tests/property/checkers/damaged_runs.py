@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,14 @@ def line_cut_in_the_middle(folder: Path) -> None:
 def fault_never_seen(folder: Path) -> None:
     path = folder / "history.jsonl"
     path.write_text(path.read_text().replace('"observed": true', '"observed": false'))
+
+
+def event_line_spoilt(folder: Path) -> None:
+    """The last one of n3, of which a number is none any more: a kill leaves no end of a line."""
+    path = folder / "evidence" / "n3" / "events.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    lines[-1] = re.sub(r'("s": ?)\d+', r"\1?", lines[-1])
+    path.write_text("".join(lines))
 
 
 def drop(folder: Path, unwanted: Callable[[dict[str, Any]], bool]) -> None:

@@ -17,6 +17,7 @@ from tests.property.checkers.damaged_runs import (
     copied_in_part,
     cut_a_log,
     ended_while_copying,
+    event_line_spoilt,
     fault_never_seen,
     healed_cluster_not_read,
     healed_cluster_not_spoken_of,
@@ -92,6 +93,7 @@ def test_whole_run_of_the_model_is_valid_and_fully_recorded(spark: SparkSession,
         # Each is enough alone; together they must still all be told.
         {
             no_event_log: "no event log of n2",
+            event_line_spoilt: "1 lines cannot be read that are not the torn last one of an incarnation",
             no_zookeeper: "no transaction log of zk1",
             no_segments: "no log folders of n1",
             fault_never_seen: "its effect was not observed",
