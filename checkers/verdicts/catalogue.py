@@ -124,7 +124,7 @@ WHITE_BOX = (
     _white("controller-epoch", "Rule 3: controller epochs", {"versions": "no version"}, "zookeeper"),
     _white(
         "offset-order",
-        "Rule 4: log start, high watermark and log end in order",
+        "Rule 4: log start, high watermark and log end in order, and the end from line to line",
         {"hw_events": "no high watermark"},
         "events",
     ),

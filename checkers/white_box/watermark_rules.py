@@ -33,7 +33,11 @@ def watermark_rules(evidence: Evidence) -> Family:
     )
     info = evidence.info
     least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
-    rules = [_offset_order(), _hw_within_isr(), _hw_monotone(), _shown(), _stamped_epoch(), _role_epoch()]
+    spared = evidence.touched.spared()
+    rules = [
+        *(_offset_order(), _end_goes_on(spared), _hw_within_isr(), _hw_monotone()),
+        *(_shown(), _stamped_epoch(), _role_epoch()),
+    ]
     answers = _answers(evidence)
     acks_all = answers.groupBy("p").agg(F.count_if(_asked() == -1).alias("acks"))
     return Family(
@@ -148,6 +152,37 @@ def _offset_order() -> Rule:
         ),
         F.col("hw"),
         alone=alone,
+    )
+
+
+def _end_goes_on(spared: Column) -> Rule:
+    """A log ends where the line before left it: a role changes nothing, a cut and a leader's batch begin there, what a
+    follower appends not below that, and nobody answers for what lies beyond. A lower end would be a cut without a line,
+    a higher one is of records that no line has.
+
+    spared: whose files no fault touched.
+    """
+    takes = F.col("e").isin("become_leader", "become_follower")
+    known = F.col("was_leo")
+    appends, answers = F.col("e") == "append", F.col("e") == "ack"
+    said = (
+        F.when(takes, F.col("leo"))
+        .when(F.col("e") == "truncate", F.col("from_leo"))
+        .when(appends, F.col("base"))
+        .when(answers, F.col("last") + 1)
+    )
+    other = (
+        F.when(answers, said > known)
+        .when(appends & (F.col("role") == "follower"), said < known)
+        .otherwise(said != known)
+    )
+    untold = takes & known.isNull() & (F.col("leo") > 0)
+    return line_rule(
+        OFFSET_ORDER,
+        spared & (F.coalesce(other, F.lit(False)) | untold),
+        text("{e} with a log that ends at {n}; by the lines before it ended at {w}", e=F.col("e"), n=said, w=known),
+        said,
+        kind=F.when(known.isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
     )
 
 

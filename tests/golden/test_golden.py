@@ -43,6 +43,10 @@ NEVER_WRONG = {*MEASURED, *PERMITTED}
 COMPANY: dict[str, set[str]] = {
     "nonmonotonic-send/bad": {"real-time-order"},
     "nonmonotonic-send/bad-far-below": {"real-time-order"},
+    # By the lines before its log was longer.
+    "leader-completeness/bad": {"offset-order"},
+    # It goes on to fetch from where its log ended.
+    "offset-order/bad-role-shorter": {"hw-within-isr"},
     # The follower took the higher mark while its leader had it.
     "hw-monotone": {"offset-order"},
     # Who leads, ZooKeeper says.

@@ -199,6 +199,9 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("event-log", "bad-beyond-all-logs"): _beyond_all_logs,
     ("event-log", "bad-odd-part"): _odd_part,
     ("event-log", "bad-ack-of-another"): _ack_of_another,
+    ("offset-order", "bad-role-shorter"): watermarks.role_of_a_shorter_log,
+    ("offset-order", "bad-role-longer"): watermarks.role_of_a_longer_log,
+    ("offset-order", "bad-appended-over"): watermarks.appended_over_its_end,
 }
 
 STARTS: dict[str, tuple[Change, Change, Change]] = {

@@ -65,8 +65,10 @@ def _follower_cuts(case: Case, below: int) -> None:
     """A follower's last line is a cut, in the epoch in which all that goes was committed."""
     hw = last_event(case, e="hw", role="follower")
     last = [e for e in case.tables["events"] if e["i"] == hw["i"]][-1]
+    about = {"p": hw["p"], "le": hw["le"]}
+    batch = {**about, "e": "append", "role": "follower", "base": hw["hw"], "last": hw["hw"]}
     cut = {"from_leo": hw["hw"] + 1, "to": hw["hw"] - below, "hw": hw["hw"], "in_isr": True}
-    put_after(case, last, {"e": "truncate", "p": hw["p"], "le": hw["le"], "reason": "diverging-epoch", **cut})
+    put_after(case, last, batch, {**about, "e": "truncate", "reason": "diverging-epoch", **cut})
 
 
 def cut_below_own_watermark(case: Case) -> None:
@@ -77,19 +79,21 @@ def cut_to_own_watermark(case: Case) -> None:
     _follower_cuts(case, 0)
 
 
-def _opened_again(case: Case, above: int, *between: dict[str, Any]) -> None:
+def _opened_again(case: Case, above: int, *between: dict[str, Any], fetched: bool = True) -> None:
     """A restarted broker finds a log that ends `above` the highest watermark of its life before.
 
-    between: the last lines of that life.
+    between: the last lines of that life. fetched: what is missing comes from its leader.
     """
     opened = last_event(case, e="recovered")
     mine = [e for e in case.tables["events"] if e["b"] == opened["b"] and e["i"] != opened["i"]]
     known = max(e["hw"] for e in mine if "hw" in e)
     opened.update(leo=known + above, hw=min(opened["hw"], known + above))
-    for role in case.tables["events"]:
-        if role["i"] == opened["i"] and role["e"] == "become_follower":
-            role["hw"] = min(role["hw"], opened["hw"])
-            break
+    role = next(e for e in case.tables["events"] if e["i"] == opened["i"] and e["e"] == "become_follower")
+    role.update(leo=opened["leo"], hw=min(role["hw"], opened["hw"]))
+    if fetched and above < 0:
+        written = next(e for e in mine if e["e"] == "append" and e["last"] == known - 1)
+        batch = {"e": "append", "p": role["p"], "le": written["le"], "role": "follower"}
+        put_after(case, role, {**batch, "base": known + above, "last": known - 1})
     put_after(case, mine[-1], *({"p": opened["p"], "le": 0, **line} for line in between))
 
 
@@ -122,7 +126,7 @@ def end_cut(case: Case) -> None:
 
 def begun_anew(case: Case) -> None:
     """The restarted broker finds that its leader's log begins above all that it ever had."""
-    _opened_again(case, -1)
+    _opened_again(case, -1, fetched=False)
     anew = {"e": "truncate", "from_leo": 2, "to": 3, "hw": 2, "in_isr": False, "reason": "out-of-range"}
     role = last_event(case, e="become_follower", b=last_event(case, e="recovered")["b"])
     role.update(leo=2, hw=2)

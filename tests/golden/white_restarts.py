@@ -21,6 +21,11 @@ def _last_batch(case: Case, above: int, *after: dict[str, Any]) -> dict[str, Any
     about = {"p": opened["p"], "le": 0}
     batch = {**about, "e": "append", "role": "leader", "base": end, "last": end}
     opened.update(leo=end + above)
+    role = last_event(case, e="become_follower", i=opened["i"])
+    role.update(leo=end + above)
+    if above:
+        cut = {"e": "truncate", "p": opened["p"], "le": role["le"], "from_leo": end + above, "to": end}
+        put_after(case, role, {**cut, "hw": role["hw"], "in_isr": False, "reason": "diverging-epoch"})
     put_after(case, mine[-1], batch, *({**about, **line} for line in after))
     return opened
 

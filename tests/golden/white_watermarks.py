@@ -13,6 +13,23 @@ def hw_above_leo(case: Case) -> None:
     line["hw"] = line["leo"] + 1
 
 
+def role_of_a_shorter_log(case: Case) -> None:
+    """No line cuts it."""
+    line = last_event(case, e="become_follower")
+    line["leo"] -= 1
+    line["hw"] = min(line["hw"], line["leo"])
+
+
+def role_of_a_longer_log(case: Case) -> None:
+    """Who is to lead says that it has what no line of it has."""
+    last_event(case, e="become_leader")["leo"] += 1
+
+
+def appended_over_its_end(case: Case) -> None:
+    """A leader writes what its log ends with once more."""
+    last_event(case, e="append", role="leader")["base"] -= 1
+
+
 def hw_on_append(case: Case) -> None:
     """The leader counted a follower that had not asked that far."""
     line = last_event(case, e="hw", role="leader")

@@ -64,6 +64,33 @@ def _end_of(life: Iterable[Line], p: str) -> int | None:
     return end if end is not None else agreed if agrees else None
 
 
+_BEGINS_AT = {"become_leader": "leo", "become_follower": "leo", "truncate": "from_leo", "append": "base"}
+
+
+def goes_on_elsewhere(events: Iterable[Line]) -> Found:
+    """Lines of a log that ends elsewhere than where the lines before left it; what a follower appends may leave out
+    something.
+    """
+    found: Found = set()
+    for life in (life for lines in _replicas(events).values() for life in _lives(lines)):
+        end: int | None = None
+        for line in life:
+            name = line["e"]
+            if end is not None and name in _BEGINS_AT:
+                begins = line[_BEGINS_AT[name]]
+                if begins < end or (begins > end and not (name == "append" and line["role"] == "follower")):
+                    found.add((line["i"], line["s"]))
+            elif end is not None and name == "ack" and line["last"] >= end:
+                found.add((line["i"], line["s"]))
+            if name in ("recovered", "become_leader", "become_follower"):
+                end = line["leo"]
+            elif name == "append":
+                end = line["last"] + 1
+            elif name == "truncate":
+                end = line["to"]
+    return found
+
+
 def shorter_after_restart(events: Iterable[Line]) -> Found:
     """Logs that a restarted broker opens below the end that the life before had written, and that nothing can have cut
     since: it led, or had appended something in the role of a follower that it had last, or its leader had agreed to it.

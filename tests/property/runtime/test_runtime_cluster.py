@@ -14,6 +14,7 @@ from broker.core.replication import epochs
 from broker.core.replication.leader import Leader
 from broker.core.replication.purgatory import OffsetWaiters
 from broker.wire.errors import ErrorCode
+from tests.support.event_twins import goes_on_elsewhere
 from tests.support.examples import examples
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
 from tests.support.memory_links import Held
@@ -164,6 +165,7 @@ def check_events(events: list[dict[str, Any]]) -> None:
         earlier = max((hw for led, hw in exposed.items() if led < epoch), default=0)
         assert leo >= earlier, f"leader of epoch {epoch} has {leo}, {earlier} was committed before"
     assert all(len(brokers) == 1 for brokers in appenders.values()), appenders
+    assert not goes_on_elsewhere({**line, "t_ns": 0} for line in events)
 
 
 @examples(120)

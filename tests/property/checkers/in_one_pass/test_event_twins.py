@@ -18,6 +18,7 @@ from tests.support.event_twins import (
     acted_by_another_isr,
     below_a_watermark_after_restart,
     cut_what_was_exposed,
+    goes_on_elsewhere,
     raised_below_min_isr,
     raised_by_a_role,
     shorter_after_restart,
@@ -181,6 +182,7 @@ TWINS: dict[str, tuple[Callable[[Case], Found], str, tuple[str, ...]]] = {
         ("before it had taken high watermark",),
     ),
     "cut": (lambda case: cut_what_was_exposed(case.tables["events"]), "truncation", ("cut its log from",)),
+    "log end": (lambda case: goes_on_elsewhere(case.tables["events"]), "offset-order", ("with a log that ends at",)),
     "role": (lambda case: raised_by_a_role(case.tables["events"]), "hw-within-isr", ("it was",)),
     "min-isr": (
         lambda case: raised_below_min_isr(case.tables["events"], _isrs(case), MIN_ISR),
