@@ -19,7 +19,7 @@ _OF_EACH = ("b", "i", "s", "m")
 _ROLE = ("le", "pe", "ce", "isr", "leo", "hw")
 
 SAYS: dict[str, tuple[str, ...]] = {
-    "start": (),
+    "start": ("truncation",),
     "registered": ("be",),
     "recovered": ("p", "leo", "hw"),
     "become_leader": ("p", *_ROLE),
@@ -47,6 +47,7 @@ SAYS: dict[str, tuple[str, ...]] = {
 
 _ROLES = ("leader", "follower")
 _ONE_OF: dict[tuple[str, str], tuple[str, ...]] = {
+    ("start", "truncation"): ("leader-epoch", "high-watermark"),
     ("append", "role"): _ROLES,
     ("hw", "role"): _ROLES,
     ("isr_propose", "kind"): ("shrink", "expand"),

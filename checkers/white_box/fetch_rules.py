@@ -3,15 +3,17 @@ offset beyond its own log.
 
 Input grain: one row per partition named in a follower's fetch, at either end, matched by request id, so that order
 across brokers is causal. A row found proves that a leader counted, or let into the ISR, a follower beyond its fetch
-offset; that the two ends logged different offsets of one fetch; or that a follower fetched from beyond its own log. A
-fetch that the leader refused for its position (it diverges, or is out of range) proves nothing about that log. Event
-logs are copied while their brokers run, one after the other: what a leader took after the copy of the follower's log
-had ended is not in that copy, and proves nothing either.
+offset; that the two ends logged different offsets of one fetch; that a follower fetched from beyond its own log, or
+took a higher watermark than it had been told. A fetch that the leader refused for its position (it diverges, or is out
+of range) proves nothing about that log. Event logs are copied while their brokers run, one after the other: what a
+leader took after the copy of the follower's log had ended is not in that copy, and proves nothing either.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import (
@@ -20,7 +22,7 @@ from checkers.evidence.timeline import (
 )
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.white_box.watermark_rules import HW_WITHIN_ISR, line_rule
+from checkers.white_box.watermark_rules import HW_WITHIN_ISR, OFFSET_ORDER, line_rule
 
 NO_ERROR, OUT_OF_RANGE = "0", "1"
 """Kafka's error codes NONE and OFFSET_OUT_OF_RANGE, as `parts` of a `fetch_answered` line has them."""
@@ -30,7 +32,7 @@ def fetch_rules(evidence: Evidence) -> Family:
     per_partition = evidence.fetches.groupBy("p").agg(F.count(F.lit(1)).alias("fetches"))
     sent = sent_fetches(evidence.events)
     return Family(
-        union([_claims(evidence), _both_ends(evidence, sent), _beyond_own_log(evidence, sent)]),
+        union([_claims(evidence), _both_ends(evidence, sent), _beyond_own_log(evidence, sent), _as_told(evidence)]),
         figures(per_partition, {(HW_WITHIN_ISR, "follower_fetches"): F.col("fetches")}),
     )
 
@@ -188,6 +190,35 @@ def _beyond_own_log(evidence: Evidence, sent: DataFrame) -> DataFrame:
                 F.col("offset") > F.coalesce("held", F.lit(0)),
                 text("fetched from offset {o} with a log that ends at {h}", o=F.col("offset"), h=F.col("held")),
                 F.col("offset"),
+            )
+        ],
+    )
+
+
+def _as_told(evidence: Evidence) -> DataFrame:
+    """Watermarks that a follower took, and that no answer to the fetch which its line names had told it, as its own log
+    has that answer.
+    """
+    told = evidence.events.where(F.col("e") == "fetch_answered").select(
+        "b", "i", "rid", F.explode("parts").alias("part")
+    )
+    told = told.select("b", "i", "rid", F.get("part", F.lit(0)).alias("p"), F.get("part", F.lit(2)).alias("told"))
+    taken = evidence.events.where((F.col("e") == "hw") & (F.col("role") == "follower"))
+    by_own_log = [F.col(f"of.{name}").eqNullSafe(F.col(f"by.{name}")) for name in ("b", "i", "rid", "p")]
+    enough = F.col("by.told").try_cast("bigint") >= F.col("of.hw")
+    return apply_rules(
+        taken.alias("of").join(told.alias("by"), on=reduce(Column.__and__, by_own_log, enough), how="left_anti"),
+        [
+            line_rule(
+                OFFSET_ORDER,
+                F.lit(True),
+                text(
+                    "followed up to high watermark {h} in epoch {le}; no answer to fetch {r} had told it as much",
+                    h=F.col("hw"),
+                    le=F.col("le"),
+                    r=F.col("rid"),
+                ),
+                F.col("hw"),
             )
         ],
     )

@@ -44,7 +44,7 @@ def watermark_rules(evidence: Evidence) -> Family:
         union(
             [
                 apply_rules(timeline, rules),
-                apply_rules(answers, [_ack(least), _acks_as_asked()]),
+                apply_rules(answers, [_ack(least), _acks_as_asked(), _all_that_was_sent()]),
                 _shown_to_clients(evidence),
                 _shown_by_followers(evidence),
             ]
@@ -67,22 +67,27 @@ def watermark_rules(evidence: Evidence) -> Family:
 
 
 def _answers(evidence: Evidence) -> DataFrame:
-    """Lines of the timeline about responses to sends, with `asked`: the acks of the send that was answered, as its
-    client has it: of that node, at that offset, under way when the line was written. Null where no client was answered.
+    """Lines of the timeline about responses to sends, with `asked` and `sent`: the acks of the send that was answered,
+    and how many records it had, as its client has it: of that node, at that offset, under way when the line was
+    written. Null where no client was answered.
     """
     sends = (
         evidence.history.ops.where(
             (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
         )
         .groupBy("p", "node", F.col("base_offset").alias("base"))
-        .agg(F.collect_list(F.struct("invoke_ns", "complete_ns", "acks")).alias("sends"))
+        .agg(F.collect_list(F.struct("invoke_ns", "complete_ns", "acks", "n_values")).alias("sends"))
     )
     under_way = F.filter("sends", lambda one: F.col("t_ns").between(one["invoke_ns"], one["complete_ns"]))
-    asked = F.array_distinct(F.transform(under_way, lambda one: one["acks"]))
+
+    def of_one(name: str) -> Column:
+        said = F.array_distinct(F.transform(under_way, lambda one: one[name]))
+        return F.when(F.size(said) == 1, F.get(said, F.lit(0)))
+
     return (
         evidence.timeline.where(F.col("e") == "ack")
         .join(sends, on=["p", "node", "base"], how="left")
-        .withColumn("asked", F.when(F.size(asked) == 1, F.get(asked, F.lit(0))))
+        .withColumns({"asked": of_one("acks"), "sent": of_one("n_values")})
         .drop("sends")
     )
 
@@ -102,6 +107,21 @@ def _acks_as_asked() -> Rule:
             z=F.col("last"),
             s=F.col("acks"),
             c=F.col("asked"),
+        ),
+        F.col("last"),
+    )
+
+
+def _all_that_was_sent() -> Rule:
+    """One batch is one answer: what is below the watermark by a line that leaves out its end, says nothing of that."""
+    return line_rule(
+        ACK_COMMITTED,
+        F.col("last") != F.col("base") + F.col("sent") - 1,
+        text(
+            "the answer is said to be for offsets {a} to {z}; its client had sent {c} records",
+            a=F.col("base"),
+            z=F.col("last"),
+            c=F.col("sent"),
         ),
         F.col("last"),
     )

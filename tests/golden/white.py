@@ -48,6 +48,12 @@ def _nameless_partition(case: Case) -> None:
     del line["p"]
 
 
+def _nothing_of_cuts(case: Case) -> None:
+    """How its broker cuts logs, by which some cuts are no finding."""
+    line = next(e for e in case.tables["events"] if e["e"] == "start")
+    del line["truncation"]
+
+
 def _unknown_role(case: Case) -> None:
     """An append by who neither leads nor follows."""
     line = next(e for e in case.tables["events"] if e["e"] == "append")
@@ -202,6 +208,10 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("offset-order", "bad-role-shorter"): watermarks.role_of_a_shorter_log,
     ("offset-order", "bad-role-longer"): watermarks.role_of_a_longer_log,
     ("offset-order", "bad-appended-over"): watermarks.appended_over_its_end,
+    ("event-log", "bad-start"): _nothing_of_cuts,
+    ("ack-committed", "bad-part"): watermarks.ack_of_a_part,
+    ("offset-order", "bad-taken"): watermarks.took_more_than_it_was_told,
+    ("offset-order", "bad-taken-unheard"): watermarks.took_what_no_answer_told,
 }
 
 STARTS: dict[str, tuple[Change, Change, Change]] = {

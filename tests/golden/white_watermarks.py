@@ -60,6 +60,28 @@ def ack_called_another(case: Case) -> None:
     last_event(case, e="ack")["acks"] = 1
 
 
+def ack_of_a_part(case: Case) -> None:
+    """It leaves out the end of what it answers for: below that is the watermark."""
+    last_event(case, e="ack")["last"] -= 1
+
+
+def _taken(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the last watermark that a follower took, the answer that it took it from)."""
+    line = last_event(case, e="hw", role="follower")
+    return line, next(e for e in case.tables["events"] if e["e"] == "fetch_answered" and e["rid"] == line["rid"])
+
+
+def took_more_than_it_was_told(case: Case) -> None:
+    """Its leader's rose, but this answer does not say so."""
+    line, answer = _taken(case)
+    answer["parts"][0][2] = line["hw"] - 1
+
+
+def took_what_no_answer_told(case: Case) -> None:
+    line, _ = _taken(case)
+    line["rid"] += "0"
+
+
 def shown_above(case: Case) -> None:
     line = last_event(case, e="visible")
     line["upto"] = line["hw"] + 1
