@@ -3,7 +3,8 @@
 Kafka's record batch v2 (org.apache.kafka.common.record.DefaultRecordBatch): every batch of every `.log` file of a
 partition folder becomes one row: offsets, epoch, producer, CRC verdict, a digest of its bytes, the values of its
 records where they can be read. What cannot be decoded is a row with `problem`, never silence. A torn tail (an append
-cut by kill -9 before recovery) is recognised by its position: it lies at the end of the last file.
+cut by kill -9 before recovery, or by a power failure) lies at the end of the last file: of a batch that is longer, or
+of nothing but zeros. What else is no batch there is damage, as elsewhere.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _KEY = ">hh"
 _CRC_FROM = 21
 _SHORTEST = HEADER_BYTES - _PREFIX_BYTES
 _LONGEST = 1 << 30
+_ZEROS = 1 << 20
 _GZIP = 1
 _TRANSACTIONAL_BIT = 0x10
 _CONTROL_BIT = 0x20
@@ -61,7 +63,7 @@ def read_segment(node: str, partition: str, file: str, data: memoryview, last_fi
         problem, size = _measure(data, at)
         if problem is None:
             _decode(row, data[at : at + size])
-        elif last_file:
+        elif last_file and _is_torn(data, at):
             row["problem"] = f"torn tail: {problem}"
         else:
             row["problem"] = problem
@@ -81,6 +83,14 @@ def _measure(data: memoryview, at: int) -> tuple[str | None, int]:
     if at + size > len(data):
         return f"batch of {size} bytes at {at} has only {len(data) - at}", 0
     return None, size
+
+
+def _is_torn(data: memoryview, at: int) -> bool:
+    """Of what is no whole batch: a write that was cut short is less than its header says, or has left zeros."""
+    if len(data) - at < HEADER_BYTES or _SHORTEST <= struct.unpack_from(_PREFIX, data, at)[1] <= _LONGEST:
+        return True
+    rest = range(at + _PREFIX_BYTES, len(data), _ZEROS)
+    return not any(bytes(data[begin : begin + _ZEROS]).strip(b"\0") for begin in rest)
 
 
 def _empty_row(node: str, partition: str, file: str, at: int) -> dict[str, Any]:

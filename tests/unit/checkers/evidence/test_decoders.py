@@ -92,6 +92,20 @@ def test_segment_torn_at_the_end_is_distinguished_from_damage(tmp_path: Path) ->
     assert problems == ["30 bytes at " + str(len(data)) + " are no batch"]
 
 
+@pytest.mark.parametrize(
+    ("length", "after", "torn"),
+    [(0, b"", True), (0, bytes(5000), True), (0, b"\0" * 2000 + b"x", False), (-1, b"\1" * 90, False), (7, b"", False)],
+)
+def test_segment_with_a_length_that_no_batch_has_is_torn_where_zeros_follow(
+    tmp_path: Path, length: int, after: bytes, torn: bool
+) -> None:
+    whole = batch(0, 0, [record_value(1, PARTITION)])
+    odd = (1).to_bytes(8, "big") + length.to_bytes(4, "big", signed=True)
+    rest = bytes(60) if not length else whole[12:]
+    problems = [r["problem"] for r in read_partition("n1", _segment(tmp_path, whole + odd + rest + after))]
+    assert [text is not None and text.startswith("torn tail") for text in problems] == [False, torn]
+
+
 def test_segment_of_another_magic_is_a_problem(tmp_path: Path) -> None:
     data = bytearray(batch(0, 0, [record_value(1, PARTITION)]))
     data[16] = 1
