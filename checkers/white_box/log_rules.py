@@ -106,7 +106,7 @@ def _epoch_files(checkpoints: DataFrame, batches: DataFrame, *, may_be_emptied: 
     """may_be_emptied: retention can have deleted all batches of a log, whose end no file's content says then."""
     end = F.col("leo") if may_be_emptied else F.coalesce("leo", F.lit(0))
     order = Window.partitionBy("node", "p").orderBy("position")
-    ends = batches.groupBy("node", "p").agg((F.max("last") + 1).alias("leo"))
+    ends = batches.groupBy("node", "p").agg((F.max("last") + 1).alias("leo"), F.min("base").alias("start"))
     rows = (
         checkpoints.where((F.col("kind") == "epoch") | F.col("problem").isNotNull())
         .withColumn("before", F.lag(F.struct("epoch", "offset")).over(order))
@@ -150,4 +150,25 @@ def _epoch_files(checkpoints: DataFrame, batches: DataFrame, *, may_be_emptied: 
         ),
         offset=F.col("base"),
     )
-    return [apply_rules(rows, [unreadable, disorder]), apply_rules(placed, [mismatch])]
+    entries = checkpoints.where((F.col("kind") == "epoch") & F.col("offset").isNotNull())
+    firsts = entries.groupBy("node", "p").agg(F.min("offset").alias("first"))
+    # Where the start of a log was moved, batches below it may be there still.
+    uncovered = F.col("first").isNull() | (F.lit(not may_be_emptied) & (F.col("start") < F.col("first")))
+    untold = Rule(
+        EPOCH_CACHE,
+        F.col("start").isNotNull() & uncovered,
+        text(
+            "{n}, {p}: the log begins at {s}; the first epoch of its epoch file at {f}",
+            n=F.col("node"),
+            p=F.col("p"),
+            s=F.col("start"),
+            f=F.coalesce(F.col("first").cast("string"), F.lit("no offset")),
+        ),
+        kind=F.when(F.col("first").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
+        offset=F.col("start"),
+    )
+    return [
+        apply_rules(rows, [unreadable, disorder]),
+        apply_rules(placed, [mismatch]),
+        apply_rules(ends.join(F.broadcast(firsts), on=["node", "p"], how="left"), [untold]),
+    ]

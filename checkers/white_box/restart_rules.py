@@ -16,8 +16,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.timeline import Evidence
-from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
+from checkers.evidence.timeline import Evidence, told_to_go
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.leadership_rules import TRUNCATION
 from checkers.white_box.lives import made_anew
 
@@ -34,7 +34,7 @@ def restart_rules(evidence: Evidence, lives: DataFrame) -> Family:
         F.count_if(_counts("written.end")).alias("ends_reopened"),
     )
     return Family(
-        apply_rules(judged, [_below_a_watermark(), _below_its_end()]),
+        union([apply_rules(judged, [_below_a_watermark(), _below_its_end()]), _opened_once_more(evidence)]),
         figures(
             counts,
             {
@@ -88,9 +88,36 @@ def _below_its_end() -> Rule:
     )
 
 
-def _opened() -> Column:
+def _opened_once_more(evidence: Evidence) -> DataFrame:
+    """Logs that a broker opened once more in one life, and shorter than it had them, though it was not told to delete
+    any of the partition's. Damage may have it throw one away; a log of a topic that was made anew is another one.
+    """
+    of_the_run = F.col("p").isin(*evidence.info.partitions)
+    left = evidence.events.where(told_to_go()).select("b", "i", "p").distinct()
+    again = (
+        evidence.timeline.where((F.col("e") == "recovered") & (F.col("leo") < F.col("was_leo")) & of_the_run)
+        .where(evidence.touched.spared() & evidence.touched.spared_shared() & evidence.touched.kept_power())
+        .join(F.broadcast(left), on=["b", "i", "p"], how="left_anti")
+        .join(F.broadcast(made_anew(evidence)), on="p", how="left_anti")
+    )
+    in_no_role = F.coalesce("was_le", F.lit(-1))
+    shorter = Rule(
+        TRUNCATION,
+        F.lit(True),
+        F.concat(_opened("once more"), text("; it ended at {w} just before", w=F.col("was_leo"))),
+        offset=F.col("leo"),
+        # A cut has a line of its own, whatever it is for.
+        lost_epoch=in_no_role,
+        missed_epoch=in_no_role,
+        from_ns=F.col("t_ns"),
+        to_ns=F.col("t_ns"),
+    )
+    return apply_rules(again, [shorter])
+
+
+def _opened(when: str = "after a restart") -> Column:
     return text(
-        "broker {b}, {p}, event {i}/{s}: opened with log end {n} after a restart",
+        f"broker {{b}}, {{p}}, event {{i}}/{{s}}: opened with log end {{n}} {when}",
         b=F.col("b"),
         p=F.col("p"),
         i=F.col("i"),

@@ -212,6 +212,10 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("ack-committed", "bad-part"): watermarks.ack_of_a_part,
     ("offset-order", "bad-taken"): watermarks.took_more_than_it_was_told,
     ("offset-order", "bad-taken-unheard"): watermarks.took_what_no_answer_told,
+    ("epoch-cache", "unknown-gone"): logs.epochs_gone,
+    ("epoch-cache", "ok-first-gone"): logs.first_epoch_gone,
+    ("truncation", "bad-opened-twice"): restarts.end_gone_in_one_life,
+    ("truncation", "ok-opened-twice"): restarts.end_deleted_in_one_life,
 }
 
 STARTS: dict[str, tuple[Change, Change, Change]] = {

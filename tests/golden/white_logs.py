@@ -46,6 +46,23 @@ def epochs_repeat(case: Case) -> None:
     rows[0]["offset"] = 0
 
 
+def without_epochs(case: Case, first: int) -> None:
+    """Of one replica the epoch file lacks so many of its first entries."""
+    rows = case.tables["checkpoints"]
+    mine = [row for row in rows if row["kind"] == "epoch" and row["node"] == rows[0]["node"]]
+    assert len(mine) > 1
+    case.tables["checkpoints"] = [row for row in rows if row not in mine[:first]]
+
+
+def first_epoch_gone(case: Case) -> None:
+    """As it is once the start of the log was moved, while the batches below it are there still."""
+    without_epochs(case, 1)
+
+
+def epochs_gone(case: Case) -> None:
+    without_epochs(case, len(case.tables["checkpoints"]))
+
+
 def hole_in_log(case: Case) -> None:
     node = case.tables["batches"][0]["node"]
     case.tables["batches"] = [b for b in case.tables["batches"] if b["node"] != node or b["base"] != 2]

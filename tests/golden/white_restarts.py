@@ -164,3 +164,26 @@ def last_batch_lost_by_an_unheard_of_fault(case: Case) -> None:
     """A fault whose effect no checker knows."""
     opened = _last_batch(case, 0)
     _hit(case, opened, fault="flood", family="weather", effects=["wets-disks"])
+
+
+def _opened_once_more(case: Case, *before: dict[str, Any]) -> None:
+    """A follower opens its log a second time in one life, shorter by its last batch, and fetches that again.
+
+    before: lines that say why.
+    """
+    role = last_event(case, e="become_follower")
+    end, p = role["leo"], {"p": role["p"]}
+    written = [e for e in case.tables["events"] if e["i"] == role["i"] and e["e"] == "append" and e["last"] < end][-1]
+    short = {"leo": end - 1, "hw": min(role["hw"], end - 1)}
+    opened = {**p, "e": "recovered", "log_start": 0, "clean": False, **short}
+    batch = {**p, "e": "append", "le": written["le"], "role": "follower", "base": end - 1, "last": end - 1}
+    put_after(case, role, *({**p, **line} for line in before), opened, {**role, **short}, batch)
+
+
+def end_gone_in_one_life(case: Case) -> None:
+    _opened_once_more(case)
+
+
+def end_deleted_in_one_life(case: Case) -> None:
+    """It was told to delete the partition."""
+    _opened_once_more(case, {"e": "stop_replica", "delete": True})
