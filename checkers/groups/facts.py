@@ -3,9 +3,11 @@ answered must have known by then.
 
 A coordinator that was deposed and does not know it still answers reads (OffsetFetch, a SyncGroup of a stable group, a
 JoinGroup of a follower, a Heartbeat) from what it has in memory: such an answer is stale, and legal. It cannot
-acknowledge a commit, which takes the in-sync replicas. So a node *must know* what it answered itself before, and
-everything that had been acknowledged, by whichever node, when a commit of the group began that this node acknowledged
-before the read. Of a real client's requests it is not known who answered: they are no such proof, and have none.
+acknowledge a commit, which takes the in-sync replicas, nor answer a sync of a generation that it has not read or
+stored. So a node *must know* what it answered itself before, and everything that had been acknowledged, by whichever
+node, when a commit of the group began that this node acknowledged before the read, or when the first sync was sent of
+a generation in which it had answered one: what its leader assigned is stored behind all that. Of a real client's
+requests it is not known who answered: they are no such proof, and have none.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ from pyspark.sql import functions as F
 
 from checkers.history.load import History
 from checkers.spark.latest import latest
-from checkers.spark.tables import kept
+from checkers.spark.tables import kept, one_piece
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
     """commits, fetches: one row per operation and partition (`p`, `committed`); commits of all outcomes. joins, syncs,
     beats (heartbeats): of those that came out ok, one row each (`generation`; of a sync `partitions`). ids: one row per
-    join without a member id that was given one (`member`).
+    join without a member id that was given one (`member`). begun(group, generation, begun_ns): when the first sync of a
+    generation was sent, be it that nobody answered it.
     """
 
     history: History
@@ -34,6 +37,7 @@ class GroupFacts:
     syncs: DataFrame
     beats: DataFrame
     ids: DataFrame
+    begun: DataFrame
 
 
 def build_group_facts(history: History) -> GroupFacts:
@@ -71,19 +75,27 @@ def build_group_facts(history: History) -> GroupFacts:
     ids = rows.where((F.col("f") == "join") & (F.col("asked.member") == "") & (F.col("answered.member") != "")).select(
         *when, F.col("asked.group").alias("group"), F.col("answered.member").alias("member")
     )
-    return GroupFacts(history, kept(commits), kept(fetches), kept(joins), kept(syncs), beats, ids)
+    sent = rows.where(F.col("f") == "sync").select(F.col("asked.group").alias("group"), asked, "invoke_ns")
+    begun = sent.groupBy("group", "generation").agg(F.min("invoke_ns").alias("begun_ns"))
+    return GroupFacts(history, kept(commits), kept(fetches), kept(joins), kept(syncs), beats, ids, kept(begun))
 
 
 def with_proof(facts: GroupFacts, readers: DataFrame) -> DataFrame:
-    """readers(group, node, invoke_ns, …) with `proven_ns`: when the last commit of the group was begun that this node
-    had acknowledged before it was asked. Null: it had acknowledged none.
+    """readers(group, node, invoke_ns, …) with `proven_ns`: all that was over by then this node had read when it was
+    asked, by the commits that it had acknowledged and the generations of which it had answered a sync. Null: nothing.
     """
     acked = (
         facts.commits.where((F.col("outcome") == "ok") & F.col("node").isNotNull())
         .select("group", "node", "complete_ns", "invoke_ns")
         .distinct()
     )
-    return latest(["group", "node"], acked, readers, F.col("invoke_ns"), "invoke_ns", "proven_ns")
+    synced = (
+        facts.syncs.where(F.col("node").isNotNull())
+        .join(facts.begun, on=["group", "generation"], how="inner")
+        .select("group", "node", "complete_ns", F.col("begun_ns").alias("invoke_ns"))
+    )
+    proofs = acked.unionByName(synced).transform(one_piece)
+    return latest(["group", "node"], proofs, readers, F.col("invoke_ns"), "invoke_ns", "proven_ns")
 
 
 def known(

@@ -90,6 +90,24 @@ def regression_deposed(s: Story) -> None:
     group.fetch(2, node="n2")
 
 
+def regression_next_coordinator(s: Story) -> None:
+    """The node that shows the old offset has the next generation, which was stored behind the newer one."""
+    group = _begun(s)
+    group.enters("b", 2, node="n2")
+    group.fetch(2, node="n2")
+
+
+def regression_same_generation(s: Story) -> None:
+    """That node has the generation of the commit, and may be deposed since; the sync of the next one got no answer."""
+    group = _begun(s)
+    group.sync("a", 1, node="n2")
+    group.commit("a", 1, 3)
+    group.fetch(4, node="n2")
+    group.join("b", 2, node="n3")
+    group.sync("b", 2, node="n3", outcome="info", error="timeout")
+    group.fetch(2, node="n3")
+
+
 def regression_none(s: Story) -> None:
     group = _begun(s)
     group.fetch(-1)
@@ -362,6 +380,8 @@ MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("offset-regression", "bad-deposed"): regression_deposed,
     ("commit-lost", "ok-perhaps-sent-twice"): lost_perhaps_sent_twice,
     ("commit-lost", "bad-sent-once"): lost_sent_once,
+    ("offset-regression", "bad-next-coordinator"): regression_next_coordinator,
+    ("offset-regression", "ok-same-generation"): regression_same_generation,
     ("offset-regression", "bad-none"): regression_none,
     ("offset-regression", "bad-invented"): regression_invented,
     ("offset-not-linearizable", "bad-drained"): order_drained,

@@ -58,6 +58,12 @@ def _must_know(ops: list[Op], fact: Op, reader: Op) -> bool:
         return False
     if _node(fact) == _node(reader) and fact.done < reader.invoked:
         return True
+    for sync in _of(ops, "sync"):
+        if _group(sync) == _group(reader) and _node(sync) == _node(reader) and (sync.done or 0) < reader.invoked:
+            generation = sync.request["generation"]
+            same = [op for op in ops if op.f == "sync" and _group(op) == _group(sync)]
+            if fact.done < min(op.invoked for op in same if op.request["generation"] == generation):
+                return True
     return any(
         _group(commit) == _group(reader)
         and _node(commit) == _node(reader)

@@ -41,6 +41,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("R9")]
 OFTEN_BACK = [
     ("commit-lost", "bad"),
     ("offset-regression", "bad"),
+    ("offset-regression", "bad-next-coordinator"),
     ("offset-regression", "bad-none"),
     ("offset-not-linearizable", "bad"),
     ("offset-not-linearizable", "bad-drained"),
