@@ -79,6 +79,27 @@ def fence_checks(facts: GroupFacts) -> Family:
     )
 
 
+def fenced_from(facts: GroupFacts, commits: DataFrame) -> DataFrame:
+    """(op, fenced_ns): from when on that commit is refused if it has not taken effect: a member had synced in a later
+    generation, which is stored behind all that the earlier one committed, or its instance under a later id. Only
+    commits of which that is known; what is part of a transaction is settled when it is sent.
+
+    commits: few, for each is held against every later generation.
+    """
+    own = commits.where(F.col("f") == "commit_offsets").select("op", "group", "generation", "instance", "member")
+    begun = facts.syncs.groupBy("group", F.col("generation").alias("later")).agg(F.min("complete_ns").alias("at_ns"))
+    by_generation = (
+        own.where(F.col("generation") >= 0)
+        .join(F.broadcast(begun), on="group", how="inner")
+        .where(F.col("later") > F.col("generation"))
+        .select("op", "at_ns")
+    )
+    by_instance = own.join(_replaced(facts), on=["group", "instance", "member"], how="inner").select(
+        "op", "replaced.at_ns"
+    )
+    return by_generation.unionByName(by_instance).groupBy("op").agg(F.min("at_ns").alias("fenced_ns"))
+
+
 def _replaced(facts: GroupFacts) -> DataFrame:
     """(group, instance, member, replaced): when the instance had first synced under an id that it got after this one,
     and by which operation.

@@ -1,12 +1,13 @@
 """offset-regression and commit-lost: of a (group, partition) the committed offset is a register.
 
 A fetch may show what the last commit before it wrote, or any commit that was under way since that one was begun. A
-commit without an answer (`info`) may take effect at any time after it was sent. So may one of a real client that took
-as long as that waits before it sends a commit once more: its first request may come late, and the answer be of another.
-Invalid is an offset that only commits
-explain which were over before another one, which the node that answered must have known, was begun; and an offset that
-nobody ever committed. While brokers are deposed a stale answer is legal (`facts`), and counted; a fetch of the final
-drain, from each broker as coordinator once all faults are gone, must show every acknowledged commit.
+commit without an answer (`info`) may take effect at any time after it was sent, but for what fences it: behind a later
+generation, or a later id of its instance, in which somebody had synced (`fences`). So may one of a real client that
+took as long as that waits before it sends a commit once more: its first request may come late, and the answer be of
+another. Invalid is an offset that only commits explain which were over before another one, which the node that answered
+must have known, was begun; and an offset that nobody ever committed. While brokers are deposed a stale answer is legal
+(`facts`), and counted; a fetch of the final drain, from each broker as coordinator once all faults are gone, must show
+every acknowledged commit.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.groups.facts import GroupFacts, known, with_proof
+from checkers.groups.fences import fenced_from
 from checkers.spark.latest import latest
 from checkers.spark.tables import kept
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -71,7 +73,8 @@ def register_checks(facts: GroupFacts, reads: DataFrame) -> Family:
                 name="back",
                 offset=F.col("committed"),
                 ops=[F.col("must.op"), F.col("op")],
-                from_ns=F.col("must.invoke_ns"),
+                # Without the generation that fences it what explains the offset might have come later.
+                from_ns=F.least("must.invoke_ns", "fenced_ns"),
                 to_ns=F.col("complete_ns"),
             ),
             Rule(
@@ -111,24 +114,30 @@ def register_checks(facts: GroupFacts, reads: DataFrame) -> Family:
 
 def _explained(facts: GroupFacts, reads: DataFrame) -> DataFrame:
     """reads with `until_ns`: until when the commits of just this offset, begun before the answer, can have taken effect
-    at the latest. Null where there is none.
+    at the latest, and `fenced_ns`, where it is a fence that says so. Null where there is none.
     """
     # Of a real client's it is not known who answered.
     perhaps_twice = F.col("node").isNull() & (F.col("complete_ns") - F.col("invoke_ns") >= AGAIN_NS)
-    once = (F.col("outcome") == "ok") & ~perhaps_twice
-    writes = facts.commits.where(F.col("outcome").isin("ok", "info")).select(
+    acked = F.col("outcome") == "ok"
+    once = acked & ~perhaps_twice
+    may_be = facts.commits.where(F.col("outcome").isin("ok", "info"))
+    late = F.when(F.col("fenced_ns").isNull(), F.lit(_FOR_EVER)).otherwise(
+        F.greatest("fenced_ns", F.when(acked, F.col("complete_ns")))
+    )
+    writes = may_be.join(fenced_from(facts, may_be.where(~once)), on="op", how="left").select(
         "group",
         "p",
         "committed",
         F.col("invoke_ns").alias("begun_ns"),
-        F.when(once, F.col("complete_ns")).otherwise(F.lit(_FOR_EVER)).alias("over_ns"),
+        F.struct(F.when(once, F.col("complete_ns")).otherwise(late).alias("ns"), "fenced_ns").alias("over"),
     )
     over = (
         reads.select("op", "group", "p", "committed", "complete_ns")
         .join(writes, on=["group", "p", "committed"], how="inner")
         .where(F.col("begun_ns") < F.col("complete_ns"))
         .groupBy("op", "p")
-        .agg(F.max("over_ns").alias("until_ns"))
+        .agg(F.max("over").alias("over"))
+        .select("op", "p", F.col("over.ns").alias("until_ns"), "over.fenced_ns")
     )
     return reads.join(over, on=["op", "p"], how="left")
 

@@ -154,6 +154,39 @@ def lost_sent_once(s: Story) -> None:
     _committed_by_a_real_client(s, 49)
 
 
+def _late(s: Story, instance: str | None = None) -> Group:
+    """A commit of 3 without an answer, by a member whose generation, or id, is to be over soon."""
+    group = _begun(s)
+    group.enters("i-1", 2, instance=instance)
+    group.commit("i-1", 2, 3, instance=instance, outcome="info", error="timeout")
+    return group
+
+
+def lost_late(s: Story) -> None:
+    """It came once the next generation was stored, and had committed."""
+    group = _late(s)
+    group.enters("b", 3)
+    group.commit("b", 3, 4)
+    group.fetch(3, phase="drain-n1")
+    group.fetch(3, phase="drain-n2", node="n2")
+
+
+def lost_late_instance(s: Story) -> None:
+    """It came once its instance had gone on under another id, and committed."""
+    group = _late(s, "i")
+    group.enters("i-2", 2, instance="i")
+    group.commit("i-2", 2, 4, instance="i")
+    group.fetch(3, phase="drain-n1")
+
+
+def lost_in_time(s: Story) -> None:
+    """It may have come before the next generation was stored, and behind what its own had committed."""
+    group = _late(s)
+    group.commit("i-1", 2, 4)
+    group.enters("b", 3)
+    group.fetch(3, phase="drain-n1")
+
+
 def lost_unread(s: Story) -> None:
     group = _begun(s)
     group.fetch(4)
@@ -378,6 +411,9 @@ MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("overlapping-owners", "bad-named-alike"): owners_named_alike,
     ("overlapping-owners", "unknown-alone"): owners_alone,
     ("offset-regression", "bad-deposed"): regression_deposed,
+    ("commit-lost", "bad-late"): lost_late,
+    ("commit-lost", "bad-late-instance"): lost_late_instance,
+    ("commit-lost", "ok-in-time"): lost_in_time,
     ("commit-lost", "ok-perhaps-sent-twice"): lost_perhaps_sent_twice,
     ("commit-lost", "bad-sent-once"): lost_sent_once,
     ("offset-regression", "bad-next-coordinator"): regression_next_coordinator,

@@ -79,6 +79,14 @@ def _perhaps_twice(commit: Op) -> bool:
     return _node(commit) is None and (commit.done or 0) - commit.invoked >= 50_000_000
 
 
+def _over(ops: list[Op], commit: Op) -> int:
+    """Until when it can have taken effect at the latest."""
+    if commit.outcome == "ok" and not _perhaps_twice(commit):
+        return commit.done or 0
+    fences = [sync.done or 0 for sync in _of(ops, "sync") if _fences(ops, sync, commit)]
+    return max(min(fences), commit.done or 0 if commit.outcome == "ok" else 0) if fences else _NEVER
+
+
 def _wrong_fetches(ops: list[Op], *, drained: bool) -> set[Any]:
     found = set()
     commits = _of(ops, "commit_offsets", "ok", "info")
@@ -88,7 +96,7 @@ def _wrong_fetches(ops: list[Op], *, drained: bool) -> set[Any]:
         for p, value in _read(op).items():
             mine = [c for c in commits if _group(c) == _group(op) and p in _written(c)]
             same = [c for c in mine if _written(c)[p] == value and c.invoked < (op.done or 0)]
-            ends = [(c.done or 0) if c.outcome == "ok" and not _perhaps_twice(c) else _NEVER for c in same]
+            ends = [_over(ops, c) for c in same]
             if value >= 0 and not same:
                 found.add((op.index, p))
             for c in mine:
@@ -194,22 +202,27 @@ def commit_ahead(ops: list[Op]) -> set[Any]:
 
 
 def fenced_commit(ops: list[Op]) -> set[Any]:
-    found = set()
-    joins, syncs = _of(ops, "join"), _of(ops, "sync")
-    for op in _of(ops, "commit_offsets"):
-        for sync in syncs:
-            if _group(sync) != _group(op) or (sync.done or 0) >= op.invoked:
-                continue
-            if sync.request["generation"] > op.request["generation"] >= 0:
-                found.add(op.index)
-            instance = op.request.get("instance")
-            if instance is None or sync.request.get("instance") != instance:
-                continue
-            first = _first_join(joins, op, op.request["member"])
-            later = _first_join(joins, op, sync.request["member"])
-            if first is not None and later is not None and later.invoked > (first.done or 0):
-                found.add(op.index)
-    return found
+    return {
+        op.index
+        for op in _of(ops, "commit_offsets")
+        for sync in _of(ops, "sync")
+        if (sync.done or 0) < op.invoked and _fences(ops, sync, op)
+    }
+
+
+def _fences(ops: list[Op], sync: Op, commit: Op) -> bool:
+    """Whether it is of a later generation than the commit, or of its instance under a later id."""
+    if _group(sync) != _group(commit):
+        return False
+    if sync.request["generation"] > commit.request["generation"] >= 0:
+        return True
+    instance = commit.request.get("instance")
+    if instance is None or sync.request.get("instance") != instance:
+        return False
+    joins = _of(ops, "join")
+    first = _first_join(joins, commit, commit.request["member"])
+    later = _first_join(joins, commit, sync.request["member"])
+    return first is not None and later is not None and later.invoked > (first.done or 0)
 
 
 def _first_join(joins: list[Op], op: Op, member: str) -> Op | None:

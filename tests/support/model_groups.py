@@ -40,7 +40,7 @@ class GroupLife:
         self._deposed: dict[str, _State] = {}
         self._given = dict.fromkeys(range(PARTITIONS), 0)
         self._former: list[tuple[str, int, str | None]] = []
-        self._late: list[tuple[int, int]] = []
+        self._late: list[tuple[str, int, int, int]] = []
         self._ids = 0
         for _ in range(4):
             self.story.send(self.story.now + 1, len(self.story.lines) // 2)
@@ -152,12 +152,14 @@ class GroupLife:
             member, self._now.generation, offset, partition=partition, instance=instance, node=self._node,
             outcome="info", error="timeout",
         )  # fmt: skip
-        self._late.append((partition, offset))
+        self._late.append((member, self._now.generation, partition, offset))
 
     def _take_late(self) -> None:
+        """Where its member is still in that generation, under that id; else it is refused, and nobody hears of it."""
         if self._late and self._rng.random() < 0.5:
-            partition, offset = self._late.pop()
-            self._now.committed[partition] = offset
+            member, generation, partition, offset = self._late.pop()
+            if generation == self._now.generation and member in self._now.members:
+                self._now.committed[partition] = offset
 
     def _zombie(self) -> None:
         """Refused: of an old generation, or of an id that its instance has given up."""

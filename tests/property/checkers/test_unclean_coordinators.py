@@ -40,6 +40,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.guarantee("R9")]
 
 OFTEN_BACK = [
     ("commit-lost", "bad"),
+    ("commit-lost", "bad-late"),
+    ("commit-lost", "bad-late-instance"),
     ("offset-regression", "bad"),
     ("offset-regression", "bad-next-coordinator"),
     ("offset-regression", "bad-none"),
@@ -178,6 +180,19 @@ def test_older_state_of_a_group_is_allowed_where_such_an_election_came_in_betwee
     assert OFFSETS_TOPIC in reason_for(
         anomaly, acks_one=False, retention=False, unclean=True, rules={row.rule for row in rows}
     )
+
+
+@pytest.mark.parametrize("name", ["bad-late", "bad-late-instance"])
+def test_commit_comes_late_where_such_an_election_took_what_fences_it(
+    spark: SparkSession, found: Rows, name: str
+) -> None:
+    rows = found["commit-lost", name]
+    lines = golden("commit-lost", name).history
+    newer = max(line["time_ns"] for line in lines if line.get("offsets") == [{"p": rows[0].p, "offset": 4}])
+    fenced = max(line["time_ns"] for line in lines if line["f"] == "sync" and line["type"] == "ok")
+    assert fenced < newer
+    elections = [_election(newer - 1, newer - 1), _election(newer - 1, fenced - 1)]
+    assert _kinds(spark, rows, elections) == [{"allowed"}, {"invalid"}]
 
 
 @pytest.mark.parametrize(("anomaly", "name"), NEVER_BACK)
