@@ -9,7 +9,8 @@ and in whichever leader epoch:
 - *shown*: a read that was begun after an acknowledged deletion shows nothing below its low watermark: no record, no log
   start, no earliest offset, and no poll from there is answered but by a refusal.
 - *forgot*: no broker shows an offset below a log start that it gave in a response before the request was sent.
-- *back*: of one leader epoch, no log start is below one that a response gave before the request was sent.
+- *back*: in one leader epoch nothing is shown below a log start that a response gave before the request was sent: no
+  log start, no record, and no poll from there is answered. What a lookup by time finds there is a wrong lookup.
 - *low*: the low watermark of an acknowledgement is not below the offset that was asked for.
 - *beyond*: nothing is acknowledged that lies beyond the end of the log: a high watermark as high was there, and the run
   ends with one at least as high. Else such a deletion would account for every loss.
@@ -88,12 +89,13 @@ def _deletions(facts: Facts, reads: DataFrame, spans: Sequence[Interruption]) ->
 
 
 def _reads(facts: Facts) -> DataFrame:
-    """Reads with a response. low: the least offset that it shows to be there, null where it shows none; log_start: as
-    it gives it; epoch: of the leader, where known; node: who was asked. A lookup by time shows the record that it
-    found. The real client's position is its own: of it only records count.
+    """Reads with a response. low: the least offset that it shows to be there, null where it shows none; served: the
+    same without what a lookup by time found; log_start: as it gives it; epoch: of the leader, where known; node: who
+    was asked. The real client's position is its own: of it only records count.
     """
     wire = by_wire()
     start = F.when(wire & (response_log_start() >= 0), response_log_start())
+    served = F.least(F.when(is_poll(), F.col("first_offset")), F.when(wire & is_poll(), F.col("position")), start)
     return facts.history.requests.where(F.col("outcome") == "ok").select(
         "p",
         "op",
@@ -102,12 +104,8 @@ def _reads(facts: Facts) -> DataFrame:
         F.coalesce(F.when(wire, F.col("node")), F.lit(ANYBODY)).alias("node"),
         F.when(wire, answered_in()).alias("epoch"),
         start.alias("log_start"),
-        F.least(
-            F.when(is_poll(), F.col("first_offset")),
-            F.when(wire & is_poll(), F.col("position")),
-            F.when(looks_up() & (F.col("end_offset") >= 0), F.col("end_offset")),
-            start,
-        ).alias("low"),
+        served.alias("served"),
+        F.least(served, F.when(looks_up() & (F.col("end_offset") >= 0), F.col("end_offset"))).alias("low"),
     )
 
 
@@ -293,18 +291,18 @@ def _fallen(high: DataFrame, asked: DataFrame, *within: str) -> DataFrame:
 
 def _back(reads: DataFrame) -> DataFrame:
     """One row per log start that a later response of the same leader denied."""
-    told = reads.where(F.col("epoch").isNotNull() & F.col("log_start").isNotNull())
-    high = told.select(
+    told = reads.where(F.col("epoch").isNotNull())
+    high = told.where(F.col("log_start").isNotNull()).select(
         "p",
         "epoch",
         F.col("complete_ns").alias("at_ns"),
         F.struct("log_start", "op", "complete_ns").alias("told"),
     )
-    asked = told.select(
+    asked = told.where(F.col("served").isNotNull()).select(
         "p",
         "epoch",
         F.col("invoke_ns").alias("at_ns"),
-        F.struct("invoke_ns", F.col("log_start").alias("low"), "op", "complete_ns").alias("later"),
+        F.struct("invoke_ns", F.col("served").alias("low"), "op", "complete_ns").alias("later"),
     )
     fallen = _fallen(high, asked, "p", "epoch").groupBy("p", "epoch", "highest").agg(F.min("later").alias("later"))
     return apply_rules(
@@ -314,7 +312,7 @@ def _back(reads: DataFrame) -> DataFrame:
                 DELETED,
                 F.lit(True),
                 text(
-                    "the log of {p} began at {h} in leader epoch {e}; a later request was told {l} in the same epoch",
+                    "the log of {p} began at {h} in leader epoch {e}; a later request was shown {l} in the same epoch",
                     p=F.col("p"),
                     h=F.col("highest.log_start"),
                     e=F.col("epoch"),

@@ -124,6 +124,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("nonmonotonic-send", "bad-far-below"): timing.send_below_an_earlier_one,
     ("deleted-records", "bad-answered"): deletions.deleted_and_answered,
     ("deleted-records", "bad-back"): deletions.start_went_back,
+    ("deleted-records", "bad-served"): deletions.served_below_the_start,
     ("deleted-records", "ok-another-leader"): deletions.start_of_another_leader,
     ("deleted-records", "bad-low-watermark"): deletions.low_watermark_below,
     ("deleted-records", "bad-next-leader"): deletions.acknowledged_by_who_died,

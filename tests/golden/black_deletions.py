@@ -72,6 +72,16 @@ def start_went_back(s: Story) -> None:
     s.poll(1, log[1:], log_start=1, process=21, consumer="c1")
 
 
+def served_below_the_start(s: Story) -> None:
+    """Of one leader, whose log begins where it says, and who serves what lies below all the same."""
+    log = sent(s)
+    _refused(s)
+    s.delete(1, process=42)
+    s.delete(2, outcome="info", error="timeout", process=40)
+    s.poll(2, log[2:], log_start=2, process=20)
+    s.poll(1, log[1:], log_start=2, process=21, consumer="c1")
+
+
 def start_of_another_leader(s: Story) -> None:
     """One that is deposed, and another answer to who asked before; nobody had acknowledged the deletion."""
     log = sent(s)

@@ -117,10 +117,11 @@ def forgot(ops: list[Op], spans: list[Interruption]) -> set[Any]:
 
 def back(ops: list[Op]) -> set[Any]:
     told = [(op, start) for op in ops if (start := _start(op)) is not None]
+    shown_later = [(op, low) for op in ops if _wire(op) and (low := _low(op)) is not None]
     return {
         b.index
         for a, high in told
-        for b, low in told
+        for b, low in shown_later
         if _epoch(a) == _epoch(b) and (a.done or 0) < b.invoked and low < high
     }
 
