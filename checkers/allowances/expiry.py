@@ -66,15 +66,15 @@ def with_expired(expiry: Expiry | None, rows: DataFrame, history: History, *, re
     expired = expired | (above * F.lit(expiry.record_bytes) >= F.lit(expiry.size_bytes))
     known, sends = F.col("gone_ns").isNotNull(), history.sends
     expired = expired | F.coalesce("has_more", F.lit(False))
-    rows = rows.join(F.broadcast(_with_more(history)), on="p", how="left")
+    rows = rows.join(F.broadcast(with_more(history)), on="p", how="left")
     return (
-        _counted(_counted(rows, "gone_ns", sends, "invoke_ns", "sent_by_then"), "offset", sends, "offset", "not_above")
+        counted(counted(rows, "gone_ns", sends, "invoke_ns", "sent_by_then"), "offset", sends, "offset", "not_above")
         .withColumn("expired", F.coalesce(known & expired, F.lit(False)))
         .drop("sent_by_then", "not_above", "on_request", "has_more")
     )
 
 
-def _with_more(history: History) -> DataFrame:
+def with_more(history: History) -> DataFrame:
     """(p, has_more): partitions to which a transaction has sent, or was to send, or a real client that may send again
     by itself: more may stand in them than was sent.
     """
@@ -116,7 +116,7 @@ def _with_requested(rows: DataFrame, history: History) -> DataFrame:
     )
 
 
-def _counted(rows: DataFrame, at: str, sends: DataFrame, by: str, name: str) -> DataFrame:
+def counted(rows: DataFrame, at: str, sends: DataFrame, by: str, name: str) -> DataFrame:
     """rows with how many sends of their partition have `by` at or below the row's `at`, as `name`."""
     row = F.struct(*rows.columns)
     wanted = rows.select("p", F.col(at).cast("bigint").alias("at"), F.lit(0).alias("n"), row.alias("row"))

@@ -11,9 +11,7 @@ and in whichever leader epoch:
 - *forgot*: no broker shows an offset below a log start that it gave in a response before the request was sent.
 - *back*: in one leader epoch nothing is shown below a log start that a response gave before the request was sent: no
   log start, no record, and no poll from there is answered. What a lookup by time finds there is a wrong lookup.
-- *low*: the low watermark of an acknowledgement is not below the offset that was asked for.
-- *beyond*: nothing is acknowledged that lies beyond the end of the log: a high watermark as high was there, and the run
-  ends with one at least as high. Else such a deletion would account for every loss.
+- *low*, *beyond*, *unsent*: what the acknowledgements themselves say (`deletion_answers`).
 
 A deletion is *settled* for a broker that was surely a live replica when it was acknowledged, and was not killed before
 it had surely written its log start down. So none of these was in force from two seconds before the request on, until it
@@ -39,15 +37,14 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.black_box.deletion_answers import DELETED, answer_findings
 from checkers.black_box.facts import Facts
 from checkers.evidence.interrupted import ANYBODY, changes, joined, settled, takes_away
 from checkers.history.faults import Interruption
-from checkers.history.responses import answered_in, by_wire, furthest_shown, is_poll, looks_up, response_log_start
+from checkers.history.responses import answered_in, by_wire, is_poll, looks_up, response_log_start
 from checkers.spark.latest import last_of
 from checkers.spark.tables import one_piece
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-
-DELETED = "deleted-records"
 
 
 def deletion_checks(facts: Facts) -> Family:
@@ -63,7 +60,7 @@ def deletion_checks(facts: Facts) -> Family:
                 _shown(_by_last_deletion(after, acked) if facts.unclean else after),
                 _forgot(reads, spans, facts),
                 _back(reads),
-                _answers(own, furthest_shown(facts.history.requests)),
+                answer_findings(facts.history, own),
             ]
         ),
         union([_of_deletions(deletions), _of_reads(after)]),
@@ -324,47 +321,6 @@ def _back(reads: DataFrame) -> DataFrame:
                 from_ns=F.col("highest.complete_ns"),
                 to_ns=F.col("later.complete_ns"),
             )
-        ],
-    )
-
-
-def _answers(acked: DataFrame, reached: DataFrame) -> DataFrame:
-    """What the acknowledgements themselves say."""
-    rows = acked.join(F.broadcast(reached), on="p", how="left")
-    return apply_rules(
-        rows,
-        [
-            Rule(
-                DELETED,
-                F.col("low_watermark") < F.col("before"),
-                text(
-                    "what lies below offset {b} of {p} was said to be deleted with the low watermark at {l}",
-                    b=F.col("before"),
-                    p=F.col("p"),
-                    l=F.col("low_watermark"),
-                ),
-                name="low",
-                offset=F.col("before"),
-                ops=[F.col("op")],
-                from_ns=F.col("invoke_ns"),
-                to_ns=F.col("complete_ns"),
-            ),
-            Rule(
-                DELETED,
-                F.col("before") > F.coalesce("reached", F.lit(0)),
-                text(
-                    "what lies below offset {b} of {p} was said to be deleted, and no response of the run shows its "
-                    "log to reach beyond {r}",
-                    b=F.col("before"),
-                    p=F.col("p"),
-                    r=F.coalesce("reached", F.lit(0)),
-                ),
-                name="beyond",
-                offset=F.col("before"),
-                ops=[F.col("op")],
-                from_ns=F.col("invoke_ns"),
-                to_ns=F.col("complete_ns"),
-            ),
         ],
     )
 

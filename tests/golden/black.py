@@ -135,6 +135,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("deleted-records", "bad-files-changed-before"): deletions.deleted_after_files_changed,
     ("deleted-records", "bad-forgot"): deletions.start_forgotten,
     ("deleted-records", "bad-beyond"): deletions.deleted_beyond_the_end,
+    ("deleted-records", "bad-unsent"): deletions.deleted_before_it_was_sent,
+    ("deleted-records", "ok-as-far-as-sent"): deletions.deleted_as_far_as_sent,
     ("lost-write", "ok-deleted"): deletions.lost_deleted,
     ("lost-write", "bad-beyond-deleted"): deletions.lost_beyond_deleted,
     ("lost-write", "bad-before-asked"): deletions.lost_before_asked,

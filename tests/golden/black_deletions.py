@@ -178,6 +178,27 @@ def deleted_beyond_the_end(s: Story) -> None:
     s.delete(TOO_FAR, process=42)
 
 
+def deleted_before_it_was_sent(s: Story) -> None:
+    """What has to be refused was acknowledged; the log goes on behind it, where nothing ever was."""
+    sent(s)
+    _refused(s)
+    s.delete(8, process=40)
+    for nth in range(4):
+        s.send(20 + nth, 8 + nth, process=50 + nth)
+    s.poll(8, [(8 + nth, 20 + nth) for nth in range(4)], log_start=8, process=20)
+
+
+def deleted_as_far_as_sent(s: Story) -> None:
+    """Of a send without an answer it is not known when its records came; of one that failed, that none did."""
+    sent(s)
+    _refused(s)
+    s.send([20, 21], outcome="info", process=50)
+    s.send(22, outcome="fail", process=51)
+    s.delete(6, process=40)
+    s.send(23, 6, process=52)
+    s.poll(6, [(6, 23)], log_start=6, process=20)
+
+
 def lost_deleted(s: Story) -> None:
     """Below a log start that an acknowledged deletion set, or one of which nobody knows."""
     sent(s)

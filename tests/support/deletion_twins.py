@@ -140,8 +140,14 @@ def answers(ops: list[Op]) -> set[Any]:
     return {
         op.index
         for op in _acked(ops)
-        if op.response["low_watermark"] < op.request["before"] or op.request["before"] > reached
+        if op.response["low_watermark"] < op.request["before"]
+        or op.request["before"] > min(reached, _sent_by(ops, op.done or 0))
     }
+
+
+def _sent_by(ops: list[Op], at: int) -> int:
+    """How many records can have stood in the log by then."""
+    return sum(len(op.request["values"]) for op in ops if op.f == "send" and op.outcome != "fail" and op.invoked <= at)
 
 
 def deleted_records(ops: list[Op], spans: list[Interruption]) -> set[Any]:
