@@ -41,6 +41,7 @@ class Allowance:
         return f"{self.setting}, and {self.event}"
 
 
+OPEN = "open"
 _ALL: AbstractSet[str] = frozenset()
 _NEVER = 2**63 - 1
 
@@ -80,6 +81,8 @@ UNCLEAN = Allowance(
         "wrong-lookup": frozenset({"other", "passed-over"}),
         "torn-transaction": _ALL,
         "committed-lost": _ALL,
+        # Where a record was that it took, another one is decided.
+        "last-stable-offset": frozenset({OPEN}),
         "at-most-once": _ALL,
         "at-least-once": _ALL,
         "exactly-once": _ALL,
@@ -149,6 +152,8 @@ UNCLEAN_TRANSACTIONS = Allowance(
         "committed-lost": frozenset({"undone"}),
         "transaction-offsets": frozenset({"back", "uncommitted"}),
         "exactly-once": frozenset({"again", "undone"}),
+        # An old marker ends what has begun since, before anybody asks for that.
+        "last-stable-offset": frozenset({OPEN}),
         # Whom nobody knows to be in a transaction nobody sends a marker.
         "hanging-transaction": _ALL,
         # Who took an id is forgotten, and whom that had fenced is its owner again.

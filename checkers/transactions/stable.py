@@ -1,10 +1,13 @@
-"""Last stable offsets: what read_committed passes over is decided, and nothing stays undecided.
+"""Last stable offsets: what lies below them is decided, and nothing stays undecided.
 
 Input grain: one row per wire response in a known leader epoch. The last stable offset (LSO) never falls within a leader
 epoch, nor does the high watermark, and LSO <= HW. So a response to a request that was sent after another response had
 shown that everything below s is decided (an LSO of s, or records of read_committed up to s) has an LSO of s or more in
 that epoch, and a HW of s or more. The offsets of one and the same response bound nothing: a broker may read them one
-after the other, before it reads records (kafka.cluster.Partition.fetchRecords).
+after the other, before it reads records (kafka.cluster.Partition.fetchRecords). Nor does an LSO lie above a record of
+a transaction that is committed in the end, while nobody has asked for its commit: who begins to read there, as by
+ListOffsets under read_committed, is never shown that record. It has to be known to be in the log before the request is
+sent; what read_committed passes over too early is for the rules of polls.
 
 A hanging transaction is one that nothing ends: all producers were gone, every transactional id had been taken once more
 and its transaction aborted, and yet a partition's LSO stayed below its HW for as long as the run waited. Where an id
@@ -17,8 +20,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.allowances.allowances import UNDECIDED
+from checkers.allowances.allowances import OPEN, UNDECIDED
 from checkers.black_box.facts import Facts
+from checkers.evidence.unclean_elections import epoch_interval
 from checkers.history.responses import (
     by_wire,
     is_poll,
@@ -28,6 +32,7 @@ from checkers.history.responses import (
     shown_stable_end,
     stable_end,
 )
+from checkers.history.transactions import COMMITTED, transactions_table
 from checkers.spark.tables import one_piece
 from checkers.transactions.names import FINAL, HANGING, STABLE
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -44,7 +49,7 @@ def stable_checks(facts: Facts) -> Family:
     )
     ended = _marks(facts, "transactions-ended").groupBy("p").agg(F.count(F.lit(1)).alias("ended"))
     return Family(
-        union([_fallen(responses), _hanging(facts), _undecided(facts)]),
+        union([_fallen(responses), _above_open(facts, responses), _hanging(facts), _undecided(facts)]),
         union(
             [
                 figures(
@@ -120,6 +125,95 @@ def _fallen(responses: DataFrame) -> DataFrame:
                 ops=[F.col("highest.op"), F.col("later.op")],
                 from_ns=F.col("highest.complete_ns"),
                 to_ns=F.col("later.complete_ns"),
+            )
+        ],
+    )
+
+
+def _written(facts: Facts) -> DataFrame:
+    """(p, txn, offset, value, sent_op, since_ns, written_in, commit_op, commit_invoked_ns): records of committed
+    transactions that certainly were in the log, and since when.
+    """
+    acked_by_all = F.col("acked") & (F.col("send.acks") == -1)
+    commits = transactions_table(facts.history).select("txn", "commit_op", "commit_invoked_ns")
+    return (
+        facts.by_value.where((F.col("fate") == COMMITTED) & (acked_by_all | (F.col("n_reads") > 0)))
+        .select(
+            "p",
+            "txn",
+            F.col("known_offset").alias("offset"),
+            "value",
+            F.col("send.op").alias("sent_op"),
+            F.when(acked_by_all, F.col("send.complete_ns")).otherwise(F.col("first_read_ns")).alias("since_ns"),
+            F.col("epoch").alias("written_in"),
+        )
+        .join(commits, on="txn", how="inner")
+    )
+
+
+def _above_open(facts: Facts, responses: DataFrame) -> DataFrame:
+    """One row per partition and transaction above a record of which a last stable offset lay before its commit was
+    asked for.
+
+    Only responses are compared one by one below whose offset any record at all stands whose commit was asked for later:
+    there are none as long as no offset is given twice.
+    """
+    told = responses.where(F.col("stable").isNotNull()).select(
+        "p", F.col("op").alias("told_op"), F.col("epoch").alias("told_in"), "stable", "invoke_ns", "complete_ns"
+    )
+    written = _written(facts)
+    points = told.select("p", F.col("stable").alias("at"), F.lit(0).alias("turn"), "told_op", "complete_ns")
+    records = written.select("p", F.col("offset").alias("at"), F.lit(1).alias("turn"), "commit_invoked_ns")
+    # A response stands before the record at its own offset.
+    below = Window.partitionBy("p").orderBy("at", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    suspect = (
+        points.unionByName(records, allowMissingColumns=True)
+        .transform(one_piece)
+        .withColumn("latest", F.max("commit_invoked_ns").over(below))
+        .where(F.col("told_op").isNotNull() & (F.col("latest") > F.col("complete_ns")))
+        .select("told_op")
+    )
+    open_then = (
+        (F.col("offset") < F.col("stable"))
+        & (F.col("since_ns") < F.col("invoke_ns"))
+        & (F.col("commit_invoked_ns") > F.col("complete_ns"))
+    )
+    together = epoch_interval(facts.unclean, F.col("written_in")) == epoch_interval(facts.unclean, F.col("told_in"))
+    # What no unclean election parts comes first: nothing excuses it.
+    first = F.struct(
+        (~F.coalesce(together, F.lit(False))).alias("parted"),
+        *("complete_ns", "told_op", "stable", "told_in", "offset", "value", "sent_op", "since_ns", "written_in"),
+    )
+    found = (
+        told.join(suspect, on="told_op", how="left_semi")
+        .join(written, on="p", how="inner")
+        .where(open_then)
+        .groupBy("p", "txn", "commit_op")
+        .agg(F.min(first).alias("first"))
+    )
+    return apply_rules(
+        found,
+        [
+            Rule(
+                STABLE,
+                F.lit(True),
+                text(
+                    "{p} was told to be decided below {s} before anybody asked to commit transaction {t}, whose value "
+                    "{v} stands at offset {o}",
+                    p=F.col("p"),
+                    s=F.col("first.stable"),
+                    t=F.col("txn"),
+                    v=F.col("first.value"),
+                    o=F.col("first.offset"),
+                ),
+                name=OPEN,
+                offset=F.col("first.offset"),
+                value=F.col("first.value"),
+                ops=[F.col("first.sent_op"), F.col("first.told_op"), F.col("commit_op")],
+                from_ns=F.col("first.since_ns"),
+                to_ns=F.col("first.complete_ns"),
+                lost_epoch=F.col("first.written_in"),
+                missed_epoch=F.col("first.told_in"),
             )
         ],
     )

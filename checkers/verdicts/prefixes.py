@@ -105,7 +105,12 @@ CLOSED: Mapping[str, Closed] = {
         "unclean",
         becomes=("aborted-transaction-read",),
     ),
-    "last-stable-offset": _closed("in one leader epoch it never falls, so a lower one told later is too low"),
+    "last-stable-offset": _closed(
+        "in one leader epoch it never falls, so a lower one told later is too low; which commits came out well stays, "
+        "and when each was first asked for",
+        "unclean",
+        becomes=_ONE_PLACE,
+    ),
 }
 
 _AT_THE_END = "rests on what is read once the faults are gone"

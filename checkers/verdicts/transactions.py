@@ -21,7 +21,7 @@ TRANSACTIONS = (
     own("committed-lost", "Committed and lost: read_committed shows nothing of a committed transaction", _COMMITTED),
     own(
         "last-stable-offset",
-        "Last stable offsets never fall, nor lie above the high watermark",
+        "Last stable offsets never fall, nor lie above the high watermark, or what is still open",
         {
             "answers_with_lso": "no response in a known leader epoch carried a last stable offset",
             "behind": "no last stable offset was seen below its high watermark",

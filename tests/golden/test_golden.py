@@ -85,7 +85,9 @@ COMPANY: dict[str, set[str]] = {
     "torn-batch/bad-one-ack": {"hole"},
     "torn-batch/bad-hole": {"hole"},
     # Each is shown what the other had not committed.
-    "g1c/bad": {"precommitted-read"},
+    "g1c/bad": {"precommitted-read", "last-stable-offset"},
+    # So did the last stable offset of that answer.
+    "precommitted-read": {"last-stable-offset"},
     # Where it was, another one is.
     "lost-write/bad-committed": {"inconsistent-offset"},
 }

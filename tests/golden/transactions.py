@@ -131,6 +131,7 @@ MORE_TRANSACTIONS: dict[tuple[str, str], Change] = {
     ("exactly-once", "bad-missing"): lambda lines: DAMAGE["exactly-once"][1](Random(0), lines),
     ("torn-transaction", "bad-unanswered"): lambda lines: DAMAGE["torn-transaction"][1](Random(0), lines),
     ("fenced-producer", "bad-given-twice"): lambda lines: DAMAGE["fenced-producer"][1](Random(0), lines),
+    ("last-stable-offset", "bad-open"): lambda lines: DAMAGE["last-stable-offset"][1](Random(0), lines),
     ("hanging-transaction", "bad-offsets"): lambda lines: DAMAGE["hanging-transaction"][1](Random(0), lines),
     ("hanging-transaction", "unknown-not-taken"): ids_not_taken,
     ("committed-lost", "unknown-outputs"): outputs_unread,

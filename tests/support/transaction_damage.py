@@ -103,6 +103,28 @@ def stable_offset_falls(rng: Random, lines: Lines) -> None:
     rng.choice(able)["lso"] = 0
 
 
+def end_above_what_is_open(rng: Random, lines: Lines) -> None:
+    """ListOffsets under read_committed tells the end of the log while its last record awaits the commit."""
+    committed = _committed(lines)
+    able = [
+        line for line in lines if line["f"] == "send" and line["type"] == "ok" and _txn_of(lines, line) in committed
+    ]
+    sent = rng.choice(able)
+    end = sent["base_offset"] + len(lines[sent["invoke"]]["values"])
+    kept = {"process": 9_000, "kind": "client", "f": "list_offsets", "phase": "main"}
+    kept |= {name: sent[name] for name in ("topic", "partition", "node")}
+    asked = {"timestamp": -1, "isolation": 1, "leader_epoch": 0}
+    index, at_ns = len(lines), sent["time_ns"]
+    lines.append({"index": index, "type": "invoke", "time_ns": at_ns + 1, **kept, **asked})
+    answer = {"type": "ok", "invoke": index, "time_ns": at_ns + 2, "offset": end, "leader_epoch_answered": 0}
+    lines.append({"index": index + 1, **kept, **answer})
+
+
+def _txn_of(lines: Lines, answer: dict[str, Any]) -> int | None:
+    txn = lines[answer["invoke"]].get("txn")
+    return None if txn is None else int(txn)
+
+
 def nothing_ends_it(rng: Random, lines: Lines) -> None:
     able = [line for line in lines if line["f"] == "transactions-ended" and not line["topic"].endswith(OUT)]
     mark = rng.choice(able)
@@ -166,7 +188,7 @@ DAMAGE: dict[str, tuple[Callable[[Random, Lines], None], ...]] = {
     "precommitted-read": (shown_too_early,),
     "torn-transaction": (shown_in_part, shown_in_part_without_an_answer),
     "committed-lost": (not_shown_at_all,),
-    "last-stable-offset": (stable_offset_falls,),
+    "last-stable-offset": (stable_offset_falls, end_above_what_is_open),
     "hanging-transaction": (nothing_ends_it, offsets_stay_undecided),
     "transaction-offsets": (offset_of_nobody, offset_forgotten),
     "exactly-once": (input_taken_twice, input_passed_over),

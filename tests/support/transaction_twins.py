@@ -99,13 +99,14 @@ def committed_lost(lines: Lines) -> set[Any]:
 
 
 def last_stable_offset(lines: Lines) -> set[Any]:
-    polls = [op for op in operations(lines) if op.f == "poll" and op.outcome == "ok" and op.request["reader"] == "wire"]
+    ops = operations(lines)
+    polls = [op for op in ops if op.f == "poll" and op.outcome == "ok" and op.request["reader"] == "wire"]
 
     def decided(op: Op) -> int:
         passed = int(op.response["next_position"]) if op.request["isolation"] == 1 else 0
         return max(int(op.response["lso"]), passed)
 
-    return {
+    fallen = {
         later.index
         for op in polls
         for later in polls
@@ -113,6 +114,19 @@ def last_stable_offset(lines: Lines) -> set[Any]:
         and op.request["leader_epoch"] == later.request["leader_epoch"]
         and (op.done or 0) < later.invoked
         and min(later.response["lso"], later.response["hw"]) < decided(op)
+    }
+    told = [(op, int(op.response["lso"])) for op in polls]
+    told += [(op, op.response["offset"]) for op in ops if op.f == "list_offsets" and op.request["isolation"] == 1]
+    return fallen | {
+        answer.index
+        for send, _, offset, _ in _sends(ops)
+        for answer, stable in told
+        if offset is not None
+        and offset < stable
+        and answer.request["topic"] == send.request["topic"]
+        and (send.done or 0) < answer.invoked
+        and _fate(ops, send.request["txn"]) == "committed"
+        and all((answer.done or 0) < commit.invoked for commit in _commits(ops, send.request["txn"]))
     }
 
 

@@ -75,6 +75,7 @@ UNDONE = [
     ("torn-transaction", "bad"),
     ("torn-transaction", "bad-unanswered"),
     ("committed-lost", "bad"),
+    ("last-stable-offset", "bad-open"),
     ("hanging-transaction", "bad"),
     ("hanging-transaction", "bad-offsets"),
     ("transaction-offsets", "bad-forgotten"),
