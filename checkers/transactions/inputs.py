@@ -3,10 +3,10 @@
 Transaction offsets. Input grain: one row per (group, partition) of a `fetch_offsets` that came out ok. A row proves
 that its offset is one that no transaction which may have been committed by then had sent (of a transaction that
 certainly was aborted, or whose commit had not been asked for); or that it lies below one whose commit had come out ok
-before the request was invoked. Offsets that a transaction under way may still change are refused to these requests
-(require_stable, KIP-447), and in this workload each partition's offsets only rise: who commits them has looked up the
-last ones after it fenced its predecessor. Of several such commits the last one counts: an unclean election may have
-taken a higher one back before.
+before the request was invoked, or that another response had shown by then: what is shown is committed. Offsets that a
+transaction under way may still change are refused to these requests (require_stable, KIP-447), and in this workload
+each partition's offsets only rise: who commits them has looked up the last ones after it fenced its predecessor. Of
+several such commits the last one counts: an unclean election may have taken a higher one back before.
 
 Exactly-once. Input grain: one row per value that read_committed showed of a partition of which a group's last committed
 offset is known. Each below that offset is the source of exactly one output that read_committed shows, each at it or
@@ -25,7 +25,7 @@ from checkers.black_box.facts import Facts
 from checkers.evidence.unclean_elections import attributable, taken_back
 from checkers.history.transactions import ABORTED, transactions_table
 from checkers.spark.latest import last_of
-from checkers.spark.tables import one_piece
+from checkers.spark.tables import kept, one_piece
 from checkers.transactions.names import EXACTLY_ONCE, FINAL, OFFSETS
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -71,7 +71,7 @@ def _offset_checks(facts: Facts) -> Family:
         (F.col("fate") != ABORTED) & (F.col("sent_as") != "fail") & (F.col("commit_invoked_ns") < F.col("complete_ns"))
     )
     named = sent.select("group", "p", "offset", "txn", "fate", "sent_as", "sent_op", "commit_invoked_ns")
-    unfounded = (
+    shown = kept(
         fetched.where(F.col("offset") >= 0)
         .join(named, on=["group", "p", "offset"], how="left")
         .groupBy("group", "p", "offset", "op", "invoke_ns", "complete_ns")
@@ -80,10 +80,9 @@ def _offset_checks(facts: Facts) -> Family:
             F.min("txn").alias("txn"),
             F.min("sent_op").alias("sent_op"),
         )
-        .where(~F.col("founded"))
     )
     of_nobody = apply_rules(
-        unfounded,
+        shown.where(~F.col("founded")),
         [
             Rule(
                 OFFSETS,
@@ -111,7 +110,7 @@ def _offset_checks(facts: Facts) -> Family:
         ],
     )
     return Family(
-        union([of_nobody, _forgotten(fetched, sent)]),
+        union([of_nobody, _forgotten(fetched, sent, shown.where("founded"))]),
         union(
             [
                 figures(
@@ -129,16 +128,18 @@ def _offset_checks(facts: Facts) -> Family:
     )
 
 
-def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
-    """Fetched offsets below one that had been committed."""
-    commits = sent.where(F.col("committed_ns").isNotNull() & (F.col("sent_as") == "ok")).select(
+def _forgotten(fetched: DataFrame, sent: DataFrame, shown: DataFrame) -> DataFrame:
+    """Fetched offsets below one that had been committed. shown: fetched offsets that somebody may have committed."""
+    answered = sent.where(F.col("committed_ns").isNotNull() & (F.col("sent_as") == "ok")).select(
+        "group", "p", "committed_ns", F.struct("offset", "txn", F.col("end_op").alias("op")).alias("commit")
+    )
+    seen = shown.select(
         "group",
         "p",
-        F.col("committed_ns").alias("at_ns"),
-        F.lit(1).alias("turn"),
-        F.struct("offset", "txn", F.col("end_op").alias("op")).alias("commit"),
-        "committed_ns",
+        F.col("complete_ns").alias("committed_ns"),
+        F.struct("offset", F.lit(None).cast("bigint").alias("txn"), "op").alias("commit"),
     )
+    commits = answered.unionByName(seen).withColumn("at_ns", F.col("committed_ns")).withColumn("turn", F.lit(1))
     asked = fetched.select(
         "group",
         "p",
@@ -163,14 +164,17 @@ def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
             Rule(
                 OFFSETS,
                 F.lit(True),
-                text(
-                    "group {g} had committed {o} of {p} by a response; transaction {t} had committed {c} before that "
-                    "was asked",
-                    g=F.col("group"),
-                    o=F.col("got.offset"),
-                    p=F.col("p"),
-                    t=F.col("last.txn"),
-                    c=F.col("last.offset"),
+                F.concat(
+                    text(
+                        "group {g} had committed {o} of {p} by a response; ",
+                        g=F.col("group"),
+                        o=F.col("got.offset"),
+                        p=F.col("p"),
+                    ),
+                    F.when(F.col("last.txn").isNull(), F.lit("another response had shown")).otherwise(
+                        text("transaction {t} had committed", t=F.col("last.txn"))
+                    ),
+                    text(" {c} before that was asked", c=F.col("last.offset")),
                 ),
                 name="back",
                 offset=F.col("got.offset"),

@@ -128,6 +128,7 @@ TRANSACTIONS: dict[str, tuple[Change, Change, Change]] = {
 }
 MORE_TRANSACTIONS: dict[tuple[str, str], Change] = {
     ("transaction-offsets", "bad-forgotten"): lambda lines: DAMAGE["transaction-offsets"][1](Random(0), lines),
+    ("transaction-offsets", "bad-shown"): lambda lines: DAMAGE["transaction-offsets"][2](Random(0), lines),
     ("exactly-once", "bad-missing"): lambda lines: DAMAGE["exactly-once"][1](Random(0), lines),
     ("torn-transaction", "bad-unanswered"): lambda lines: DAMAGE["torn-transaction"][1](Random(0), lines),
     ("fenced-producer", "bad-given-twice"): lambda lines: DAMAGE["fenced-producer"][1](Random(0), lines),

@@ -152,6 +152,23 @@ def offset_forgotten(rng: Random, lines: Lines) -> None:
     _fetched(rng, lines)["offset"] = -1
 
 
+def offset_shown_and_forgotten(_rng: Random, lines: Lines) -> None:
+    """The last commit of offsets got no answer, and was shown; who asks later is told the one before."""
+    answered = [line for line in lines if line["f"] == "end_txn" and line["type"] == "ok"]
+    committed = {lines[one["invoke"]]["txn"]: one for one in answered if lines[one["invoke"]]["commit"]}
+    sent = [line for line in lines if line["f"] == "txn_offsets" and line["type"] == "invoke"]
+    *before, last = [(line["offsets"][0], committed[line["txn"]]) for line in sent if line["txn"] in committed]
+    last[1].update(type="info", error="timeout")
+    p, offset = last[0]["p"], max(one["offset"] for one, _ in before)
+    assert offset < last[0]["offset"]
+    fetch = next(line for line in lines if line["f"] == "fetch_offsets" and line["type"] == "invoke")
+    index, at_ns = len(lines), lines[-1]["time_ns"]
+    lines.append({**fetch, "index": index, "time_ns": at_ns + 1, "process": 9_001})
+    kept = {name: fetch[name] for name in ("kind", "f", "phase", "topic", "partition", "node")}
+    answer = {"type": "ok", "invoke": index, "offsets": [{"p": p, "offset": offset}]}
+    lines.append({**kept, **answer, "index": index + 1, "time_ns": at_ns + 2, "process": 9_001})
+
+
 def _sources(rng: Random, lines: Lines) -> list[int]:
     shown = {record["value"] for poll in _polls(lines, 1) for record in poll["records"]}
     able = [li["sources"] for li in lines if "sources" in li and li["type"] == "invoke" and set(li["values"]) <= shown]
@@ -190,7 +207,7 @@ DAMAGE: dict[str, tuple[Callable[[Random, Lines], None], ...]] = {
     "committed-lost": (not_shown_at_all,),
     "last-stable-offset": (stable_offset_falls, end_above_what_is_open),
     "hanging-transaction": (nothing_ends_it, offsets_stay_undecided),
-    "transaction-offsets": (offset_of_nobody, offset_forgotten),
+    "transaction-offsets": (offset_of_nobody, offset_forgotten, offset_shown_and_forgotten),
     "exactly-once": (input_taken_twice, input_passed_over),
     "fenced-producer": (taken_from_a_zombie, given_twice),
 }

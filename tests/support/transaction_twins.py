@@ -159,7 +159,9 @@ def transaction_offsets(lines: Lines) -> set[Any]:
     ops = operations(lines)
     sent = [op for op in ops if op.f == "txn_offsets"]
     found = set()
-    for fetch in (op for op in ops if op.f == "fetch_offsets" and op.outcome == "ok"):
+    shown: list[tuple[int, str, int]] = []
+    fetches = [op for op in ops if op.f == "fetch_offsets" and op.outcome == "ok"]
+    for fetch in sorted(fetches, key=lambda op: op.done or 0):
         for one in fetch.response["offsets"]:
             mine = [(op, o["offset"]) for op in sent for o in op.request["offsets"] if o["p"] == one["p"]]
             possible = [
@@ -175,8 +177,11 @@ def transaction_offsets(lines: Lines) -> set[Any]:
                 if op.outcome == "ok"
                 and any(c.outcome == "ok" and (c.done or 0) < fetch.invoked for c in _commits(ops, op.request["txn"]))
             ]
+            sure += [offset for done, p, offset in shown if p == one["p"] and done < fetch.invoked]
             if (one["offset"] >= 0 and one["offset"] not in possible) or one["offset"] < max(sure, default=-1):
                 found.add((fetch.index, one["p"]))
+            if one["offset"] in possible:
+                shown.append((fetch.done or 0, one["p"], one["offset"]))
     return found
 
 

@@ -55,6 +55,7 @@ OFTEN_BACK = [
     ("static-member", "bad"),
     ("static-member", "bad-share"),
     ("transaction-offsets", "bad-forgotten"),
+    ("transaction-offsets", "bad-shown"),
     ("exactly-once", "bad"),
 ]
 SOME: Unclean = {"elsewhere-0": [UncleanElection(1, 0, None)]}
@@ -79,6 +80,7 @@ UNDONE = [
     ("hanging-transaction", "bad"),
     ("hanging-transaction", "bad-offsets"),
     ("transaction-offsets", "bad-forgotten"),
+    ("transaction-offsets", "bad-shown"),
     ("exactly-once", "bad"),
     ("fenced-producer", "bad"),
     ("fenced-producer", "bad-given-twice"),
