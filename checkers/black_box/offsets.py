@@ -1,14 +1,17 @@
-"""Inconsistent offset, and vanished read where the offset was given to another value, or fell below the log's start.
+"""Inconsistent offset, and vanished read where the offset was given to another value, or to the same one once more, or
+fell below the log's start.
 
 Input grain: Facts.by_offset, then every sighting of the offsets in conflict. A row of inconsistent offset proves two
 values at one offset; a row of vanished read proves that a value had been read there before the other one was seen
-there. Of several such pairs a row holds one: a pair with no unclean election in between, if there is any, for nothing
-excuses it; else the pair that was complete first.
+there; or, of a value that was sent again, that it was read there in records of two leader epochs. A leader stamps what
+it appends, and nobody stamps it once more, so that the first had been lost when it came again to where it had been. Of
+several such pairs a row holds one: a pair with no unclean election in between, if there is any, for nothing excuses it;
+else the pair that was complete first.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import (
@@ -36,7 +39,7 @@ def offset_checks(facts: Facts) -> Family:
         F.count(F.lit(1)).alias("offsets_known"), F.count_if("is_read").alias("offsets_read")
     )
     return Family(
-        union([_inconsistent(facts, sightings), _replaced(sightings), _below_start(facts)]),
+        union([_inconsistent(facts, sightings), _replaced(sightings), _appended_again(facts), _below_start(facts)]),
         figures(
             per_partition,
             {
@@ -213,6 +216,47 @@ def _replaced(sightings: DataFrame) -> DataFrame:
                 to_ns=F.col("by.complete_ns"),
                 lost_epoch=lost_epoch,
                 missed_epoch=missed_epoch,
+            )
+        ],
+    )
+
+
+def _appended_again(facts: Facts) -> DataFrame:
+    """One row per value, offset and two leader epochs, one right above the other, under which records there had it."""
+    again = facts.by_value.where((F.col("n_sends") > 1) & (F.col("n_reads") > 1)).select("p", "value")
+    read = F.struct(F.col("complete_ns").alias("at_ns"), "op")
+    epochs = Window.partitionBy("p", "offset", "value").orderBy("written")
+    judged = (
+        facts.history.polls.withColumn("written", stamped())
+        .where(F.col("written").isNotNull())
+        .join(again, on=["p", "value"], how="left_semi")
+        .groupBy("p", "offset", "value", "written")
+        .agg(F.min(read).alias("read"))
+        .withColumn("below", F.lag(F.struct("written", "read")).over(epochs))
+        .where(F.col("below").isNotNull())
+    )
+    return apply_rules(
+        judged,
+        [
+            Rule(
+                VANISHED,
+                F.lit(True),
+                text(
+                    "value {v} was read at {p} offset {o} in a record of leader epoch {a}, and in one of epoch {b}: it "
+                    "was lost, and came to the same place when it was sent again",
+                    v=F.col("value"),
+                    p=F.col("p"),
+                    o=F.col("offset"),
+                    a=F.col("below.written"),
+                    b=F.col("written"),
+                ),
+                offset=F.col("offset"),
+                value=F.col("value"),
+                ops=[F.col("below.read.op"), F.col("read.op")],
+                from_ns=F.least("below.read.at_ns", "read.at_ns"),
+                to_ns=F.greatest("below.read.at_ns", "read.at_ns"),
+                lost_epoch=F.col("below.written"),
+                missed_epoch=F.col("written"),
             )
         ],
     )

@@ -61,6 +61,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("aborted-read", "ok-resent"): producers.taken_when_sent_again,
     ("aborted-read", "bad-resent"): producers.refused_each_time,
     ("duplicate", "bad-resent"): producers.appended_twice,
+    ("vanished-read", "bad-resent"): producers.appended_by_the_next_leader,
+    ("vanished-read", "ok-resent"): producers.known_to_the_next_leader,
     ("real-time-order", "ok-by-client"): records.sent_in_between,
     ("duplicate", "unknown-sent-twice"): records.sent_in_two_batches,
     ("duplicate", "unknown-sent-twice-read-twice"): records.sent_in_two_batches_and_read_twice,

@@ -139,6 +139,30 @@ def refused_each_time(s: Story) -> None:
     _read(s, 1, 2)
 
 
+def _shown_by_two(s: Story, epochs: tuple[int, int]) -> None:
+    """A batch whose answer was lost is read, and sent again to the next leader, of epoch 1; who reads it there too.
+
+    epochs: in which its record was written, by who read it there.
+    """
+    _send(s, 1, 0, 0)
+    lost = _send(s, 2, 1, outcome="info")
+    _read(s, 1, 2)
+    _send(s, 2, 1, 1, resends=lost, node="n2")
+    s.poll(0, [(0, 1), (1, 2)], epoch=1, node="n2", process=901, consumer="c1")
+    for line, epoch in zip([line for line in s.lines if "records" in line], epochs, strict=True):
+        for record, written in zip(line["records"], (0, epoch), strict=True):
+            record["epoch"] = written
+
+
+def known_to_the_next_leader(s: Story) -> None:
+    _shown_by_two(s, (0, 0))
+
+
+def appended_by_the_next_leader(s: Story) -> None:
+    """It was shown before it was committed, and the next leader did not have it."""
+    _shown_by_two(s, (0, 1))
+
+
 def appended_twice(s: Story) -> None:
     first = _send(s, 1, 0, 0)
     _send(s, 2, 1, 1)

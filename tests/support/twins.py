@@ -133,7 +133,19 @@ def vanished_read(ops: list[Op]) -> set[Any]:
         for other, at, held in others:
             if at == offset and held != value and None not in (held, value) and (op.done or 0) < other.invoked:
                 gone.add(offset)
-    return gone
+    return gone | _appended_again(ops)
+
+
+def _appended_again(ops: list[Op]) -> set[int]:
+    """Where a value that was sent again was read in records of two leader epochs."""
+    sent = [value for _, value, _ in _sends(ops)]
+    places = {
+        (r["offset"], r["value"], r["epoch"])
+        for op in _polls(ops)
+        for r in op.response["records"]
+        if r["epoch"] >= 0 and sent.count(r["value"]) > 1
+    }
+    return {at for at, v, e in places for other, w, f in places if (at, v) == (other, w) and e != f}
 
 
 def int_poll_skip(ops: list[Op]) -> set[Any]:

@@ -81,6 +81,24 @@ def _higher_once_sent_again(story: Story) -> None:
     _read(story, 700, [1, 7, 8, 2], 0, EPOCH, EPOCH, EPOCH, leader_epoch=EPOCH)
 
 
+def _shown_and_sent_again(story: Story, at: int, epoch: int, next_epoch: int) -> None:
+    """A batch without an answer is read; it is sent again to the next leader, who has it in the same place."""
+    _send(story, 10, 1, 0, 0)
+    second = _send(story, at, 2, 1, outcome="info")
+    _read(story, at + 10, [1, 2], 0, epoch, leader_epoch=epoch)
+    _send(story, 600, 2, 1, 1, resends=second)
+    _read(story, 700, [1, 2], 0, next_epoch, leader_epoch=next_epoch)
+
+
+def _in_its_place_once_lost(story: Story) -> None:
+    _shown_and_sent_again(story, 20, 0, EPOCH)
+
+
+def _in_its_place_later(story: Story) -> None:
+    """It was lost between two leaderships that no unclean election parts."""
+    _shown_and_sent_again(story, 550, EPOCH, EPOCH + 1)
+
+
 def _late_before(story: Story) -> None:
     """No answer says where the first of two stands; it was read above the second before the election."""
     _send(story, 10, 1, 0, 0)
@@ -176,6 +194,8 @@ PRODUCERS: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "producer-lower-before": (_lower_before, {"producer-order", "real-time-order"}),
     "producer-lower-later": (_lower_once_it_had_survived, {"producer-order", "real-time-order"}),
     "producer-higher": (_higher_once_sent_again, set()),
+    "producer-in-its-place": (_in_its_place_once_lost, set()),
+    "producer-in-its-place-later": (_in_its_place_later, {"vanished-read"}),
     "producer-late-before": (_late_before, {"producer-order"}),
     "producer-lower-since": (_lower_beside_a_lost_one, {"producer-order"}),
     "sends-lower-since": (_sends_lower_beside_a_lost_one, {"nonmonotonic-send"}),
