@@ -97,12 +97,12 @@ def _partition(found: Plain) -> Partition:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A partition's tables → `Partition`, as its fields."""
+    """A partition's tables → `Partition`, as its fields. asked: fields of `Asked`."""
 
-    asked: Shared[Asked]
+    asked: Shared[Plain]
 
     def __call__(self, p: str, tables: Mapping[str, pa.Table]) -> Plain:
-        asked = self.asked.value
+        asked = Asked(**self.asked.value)
         none = np.zeros(0, np.int64)
         twice, finished = asked.twice.get(p, none), asked.finished.get(p, ())
         few = crowded(*_columns(tables, "few"))

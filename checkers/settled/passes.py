@@ -22,7 +22,7 @@ from checkers.settled import left as left_of
 from checkers.settled.answers import ANSWERS, TEXTS, answers_of
 from checkers.settled.drained import Turn
 from checkers.settled.left import Left, Parts
-from checkers.settled.partition import LONGS, UNACKNOWLEDGED, Asked, Judge, Plain
+from checkers.settled.partition import LONGS, UNACKNOWLEDGED, Asked, Judge, Plain, plain
 from checkers.settled.scans import Columns, Homes, Operations, Returned, Sent, Values
 from checkers.spark.places import Place
 from checkers.spark.tables import stored
@@ -115,7 +115,7 @@ def judged(history: History, twice: Mapping[str, Numbers], at: Scratch) -> Parti
         (at.tables / "ops", Operations()),
     ]
     asked = Asked(twice, _finished(history), _stops(history))
-    return by_partition(spark, of_tables, Judge(spark.sparkContext.broadcast(asked)), checkers.settled)
+    return by_partition(spark, of_tables, Judge(spark.sparkContext.broadcast(plain(asked))), checkers.settled)
 
 
 def left(rows: DataFrame, table: Place, parts: Parts, before: Parts | None, to: Place) -> None:
