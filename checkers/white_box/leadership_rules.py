@@ -125,7 +125,8 @@ def _cuts(evidence: Evidence, lives: DataFrame) -> DataFrame:
     """(b, i, s, p, le, hw, from_leo, to, reason, t_ns, member, earlier, since, tail, shown, known, taught): logs that
     were cut, whoever cut them.
 
-    member: in the ISR by its own word, which may be of long ago: nobody tells a follower that it was taken in. tail:
+    hw: its HW before the cut, by this line or those before, whichever says more. member: in the ISR by its own word,
+    which may be of long ago: nobody tells a follower that it was taken in. tail:
     struct(le, end) of the last batch that it had appended before, in this life or an earlier one; shown: what that
     epoch exposed, the highest end. known: the highest HW that it had known, taught: the last epoch in which that rose.
     These are null where what the log held is not known: a log that is cut to the watermark may be another one than its
@@ -144,8 +145,9 @@ def _cuts(evidence: Evidence, lives: DataFrame) -> DataFrame:
     )
     # After an unclean election a checkpoint of before may tell a watermark that is too high.
     calm = ~F.col("p").isin(*evidence.unclean) if evidence.unclean else F.lit(True)
-    known = F.when(calm, F.greatest("hw", F.when(as_opened, F.col("before.known")))).when(
-        F.col("taught_le").isNotNull(), F.col("hw")
+    own = F.greatest("hw", "was_hw")
+    known = F.when(calm, F.greatest(own, F.when(as_opened, F.col("before.known")))).when(
+        F.col("taught_le").isNotNull(), own
     )
     epochs = evidence.epochs
     shown = epochs.select(F.col("p").alias("of_p"), F.col("le").alias("of_le"), F.col("exposed").alias("shown"))
@@ -155,7 +157,7 @@ def _cuts(evidence: Evidence, lives: DataFrame) -> DataFrame:
         .join(F.broadcast(_strange(evidence)), on="p", how="left")
         .join(F.broadcast(lives.select("b", "i", "p", "before")), on=["b", "i", "p"], how="left")
         .select(
-            *("b", "i", "s", "p", "le", "hw", "from_leo", "to", "reason", "t_ns"),
+            *("b", "i", "s", "p", "le", own.alias("hw"), "from_leo", "to", "reason", "t_ns"),
             F.coalesce("in_isr", F.lit(False)).alias("member"),
             tail.alias("tail"),
             F.when(tail.isNotNull(), known).alias("known"),
@@ -180,7 +182,7 @@ def _truncation() -> Rule:
     """A member of the ISR cut a record that an earlier epoch had exposed, or that it knew to be committed itself; or
     anybody, a leader too, cut what it had appended of an epoch that exposed it, or what it had known to be committed.
 
-    `hw` of the line is from before the cut. It is of this epoch too, and one that nobody exposed may be. What a replica
+    `hw` is from before the cut. It is of this epoch too, and one that nobody exposed may be. What a replica
     appends in an epoch stands behind what that epoch's leader has before it: so all that this leader exposed, up to the
     end of what was appended, was in this log.
     """

@@ -1,8 +1,9 @@
 """Rule 5's third part: what a high watermark may not rise by. Taking a role brings none, and while the committed ISR is
 short of min.insync.replicas it stands (KAFKA-15583): what it would pass then only so few replicas have.
 
-Input grain: one row per role taken, and one per advance of a leader. A row found proves that a role began with a higher
-watermark than the replica had just before, or that a leader's rose while the ISR of the version that it acted by, as
+Input grain: one row per role taken, and one per advance of a leader. A row found proves that a role began with another
+watermark than the replica had just before (a lower one is of rule 4: what was known to be committed, a cut could take
+then), or that a leader's rose while the ISR of the version that it acted by, as
 ZooKeeper has it, or as the line itself says, was too small. Other rules judge how a watermark rises otherwise.
 """
 
@@ -13,7 +14,7 @@ from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
 from checkers.verdicts.findings import Family, apply_rules, figures, text, union
-from checkers.white_box.watermark_rules import HW_WITHIN_ISR, line_rule
+from checkers.white_box.watermark_rules import HW_WITHIN_ISR, OFFSET_ORDER, line_rule
 
 
 def rise_rules(evidence: Evidence) -> Family:
@@ -42,7 +43,19 @@ def _by_a_role(roles: DataFrame) -> DataFrame:
         F.col("hw"),
         kind=F.when(F.col("was_hw").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
     )
-    return apply_rules(roles, [raised])
+    lowered = line_rule(
+        OFFSET_ORDER,
+        F.col("hw") < F.col("was_hw"),
+        text(
+            "{e} in epoch {le} with high watermark {h}; it was {w} just before, and no cut lowered it",
+            e=F.col("e"),
+            le=F.col("le"),
+            h=F.col("hw"),
+            w=F.col("was_hw"),
+        ),
+        F.col("hw"),
+    )
+    return apply_rules(roles, [raised, lowered])
 
 
 def _below_min_isr(evidence: Evidence) -> DataFrame:

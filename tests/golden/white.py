@@ -214,6 +214,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("offset-order", "bad-taken-unheard"): watermarks.took_what_no_answer_told,
     ("epoch-cache", "unknown-gone"): logs.epochs_gone,
     ("epoch-cache", "ok-first-gone"): logs.first_epoch_gone,
+    ("truncation", "bad-told-lower"): logs.cut_below_a_watermark_that_it_leaves_out,
+    ("offset-order", "bad-role-lower"): watermarks.role_with_a_lower_watermark,
     ("truncation", "bad-opened-twice"): restarts.end_gone_in_one_life,
     ("truncation", "ok-opened-twice"): restarts.end_deleted_in_one_life,
 }

@@ -88,6 +88,14 @@ def _follower_cuts(case: Case, below: int) -> None:
     put_after(case, last, batch, {**about, "e": "truncate", "reason": "diverging-epoch", **cut})
 
 
+def cut_below_a_watermark_that_it_leaves_out(case: Case) -> None:
+    """After a legal cut; the lines before say how much it had known to be committed, and its own says less."""
+    _follower_cuts(case, 0)
+    cut = last_event(case, e="truncate")
+    again = {name: cut[name] for name in ("e", "p", "le", "reason", "in_isr")}
+    put_after(case, cut, {**again, "from_leo": cut["to"], "to": cut["to"] - 1, "hw": cut["to"] - 1})
+
+
 def cut_below_own_watermark(case: Case) -> None:
     _follower_cuts(case, 1)
 

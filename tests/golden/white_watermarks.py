@@ -20,6 +20,10 @@ def role_of_a_shorter_log(case: Case) -> None:
     line["hw"] = min(line["hw"], line["leo"])
 
 
+def role_with_a_lower_watermark(case: Case) -> None:
+    last_event(case, e="become_follower")["hw"] -= 1
+
+
 def role_of_a_longer_log(case: Case) -> None:
     """Who is to lead says that it has what no line of it has."""
     last_event(case, e="become_leader")["leo"] += 1

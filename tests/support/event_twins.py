@@ -180,16 +180,19 @@ def cut_what_was_exposed(events: Iterable[Line]) -> Found:
         tail: tuple[int, int] | None = None
         taught = False
         for life, before in zip(lives, _known_before(lives), strict=True):
-            as_opened = True
+            as_opened, mark = True, 0
             for line in life:
+                if line["e"] in ("recovered", "hw", "become_leader", "become_follower"):
+                    mark = line["hw"]
                 taught = taught or line["e"] == "hw"
                 if line["e"] == "append":
                     tail, as_opened = (line["le"], line["last"] + 1), False
                 if line["e"] != "truncate":
                     continue
                 earlier = max((end for (q, le), end in exposed.items() if q == p and le < line["le"]), default=0)
-                told = line["in_isr"] and line["to"] < max(line["hw"], earlier)
-                known = max(line["hw"], before if as_opened and before is not None else 0)
+                own = max(line["hw"], mark)
+                told = line["in_isr"] and line["to"] < max(own, earlier)
+                known = max(own, before if as_opened and before is not None else 0)
                 held = tail is not None and (not as_opened or line["from_leo"] <= tail[1])
                 held = (
                     held
@@ -199,6 +202,7 @@ def cut_what_was_exposed(events: Iterable[Line]) -> Found:
                 if line["to"] < line["from_leo"] and (told or held):
                     found.add((line["i"], line["s"]))
                 tail, as_opened = None, False
+                mark = line["to"] if line["to"] > line["from_leo"] else min(line["hw"], line["to"])
     return found
 
 
