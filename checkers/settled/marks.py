@@ -160,7 +160,7 @@ def out_of_time(sends: Sends, answers: Answers, late: Late, opened: Numbers) -> 
 
 def out_of_order(sends: Sends, twice: Numbers) -> Numbers:
     """Acknowledged sends of a process with an offset that is not above all that had been acknowledged to it before, and
-    the highest of those. twice: see `sent_twice`; of a value that was sent twice one acknowledgement counts.
+    the highest of those. twice: blocks with a value that was sent twice: of that one acknowledgement counts.
 
     Only processes of which some send stands below the one that was begun before it can have any.
     """
@@ -229,7 +229,7 @@ def jumped_over(answers: Answers, blocks: Numbers) -> Numbers:
 def bounds(sends: Sends, twice: Numbers) -> Numbers:
     """The first acknowledged record, and sentinels: drains are held against them.
 
-    twice: see `sent_twice`; of a value that was sent twice one acknowledgement counts.
+    twice: blocks with a value that was sent twice: of that one acknowledgement counts.
     """
     marked = sends.acked & sends.sentinel
     sure = sends.acked & ~is_in(twice, sends.base)
