@@ -156,7 +156,8 @@ def _epoch_files(checkpoints: DataFrame, batches: DataFrame, *, may_be_emptied: 
     uncovered = F.col("first").isNull() | (F.lit(not may_be_emptied) & (F.col("start") < F.col("first")))
     untold = Rule(
         EPOCH_CACHE,
-        F.col("start").isNotNull() & uncovered,
+        # Of a topic that is made anew no file is taken in: it may be older than the life (checkers/evidence/lives.py).
+        F.col("start").isNotNull() & uncovered & ~F.contains("p", F.lit("~")),
         text(
             "{n}, {p}: the log begins at {s}; the first epoch of its epoch file at {f}",
             n=F.col("node"),

@@ -60,6 +60,8 @@ CANNOT: dict[str, tuple[set[str], set[str]]] = {
     "real-time-order/bad-watermark": ({"real-time-order"}, set()),
     # When a commit was asked for.
     "precommitted-read/bad": ({"precommitted-read"}, set()),
+    # Of which leader epoch a record is.
+    "vanished-read/bad-resent": ({"vanished-read"}, set()),
     # Which client sent it, and hence what it may have sent again by itself.
     "duplicate/ok-by-client": (set(), {"duplicate"}),
     "duplicate/unknown-by-client": (set(), {"duplicate"}),

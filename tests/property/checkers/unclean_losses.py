@@ -101,7 +101,7 @@ def _not_returned(case: Case, by: Callable[[dict[str, Any]], bool]) -> None:
 
 
 def _short_leader_later(case: Case) -> None:
-    """A later leader, from the ISR, lacks a record that the one before it had exposed."""
+    """A later leader, from the ISR, lacks a record that the one before it had exposed, and that its own lines had."""
     taken = [event for event in case.tables["events"] if event["e"] == "become_leader"]
     assert taken[-1]["le"] > taken[-2]["le"] > 0
     taken[-1].update(leo=LATER, hw=LATER, epoch_start=LATER)
@@ -118,7 +118,9 @@ def _member_short_later(case: Case) -> None:
 
 
 def _forgotten_unheard(case: Case) -> None:
-    """A broker lost what it knew to be committed before it could hear of the new leader: no leader told it to cut."""
+    """A broker lost what it knew to be committed before it could hear of the new leader: no leader told it to cut. Its
+    next role goes on where it was before.
+    """
     opened = next(event for event in case.tables["events"] if event["e"] == "recovered")
     mine = [event for event in case.tables["events"] if event["b"] == opened["b"] and event["i"] != opened["i"]]
     known = max(event["hw"] for event in mine if "hw" in event)
@@ -144,10 +146,10 @@ UNCLEAN: dict[str, tuple[Callable[[Case], None], set[str]]] = {
     "lost-before": (_lost_before, {"vanished-read", "hole"}),
     "lost-later": (_never_read_later, {"lost-write", "hole"}),
     "gone-later": (_read_and_gone_later, {"vanished-read", "hole"}),
-    "short-leader-later": (_short_leader_later, {"leader-completeness"}),
+    "short-leader-later": (_short_leader_later, {"leader-completeness", "offset-order"}),
     # More had been exposed before the unclean election than since.
-    "short-leader-hidden": (_short_leader_later, {"leader-completeness"}),
+    "short-leader-hidden": (_short_leader_later, {"leader-completeness", "offset-order"}),
     "short-member-later": (_member_short_later, {"log-matching"}),
     "sent-back-later": (_sent_back_later, {"real-time-order"}),
-    "forgotten-unheard": (_forgotten_unheard, {"truncation"}),
+    "forgotten-unheard": (_forgotten_unheard, {"truncation", "offset-order"}),
 }
