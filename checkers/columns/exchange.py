@@ -14,7 +14,7 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 import checkers.columns
-from checkers.columns.passes import dealt_paths, tasks_for
+from checkers.columns.passes import dealt, paths_of
 from checkers.columns.pieces import CutContent, CutPath, OfPartition, Piece, Together, slot_of
 from checkers.columns.work import Work
 from checkers.spark.places import Place, Stored, address
@@ -38,11 +38,9 @@ def _pieces(spark: SparkSession, of_tables: Sequence[tuple[Place, Work]], packag
     """Of tables that all workers see one task has files of several: it is told of its work once."""
     seen = [(table, work) for table, work in of_tables if not isinstance(table, Stored)]
     handed = [_handed_over(spark, table, work, package) for table, work in of_tables if isinstance(table, Stored)]
-    tasks = [(nth, path) for nth, (table, _) in enumerate(seen) for path in dealt_paths(spark, table)]
-    at_once = tasks_for(spark, len(tasks))
-    dealt = [task for first in range(at_once) for task in tasks[first::at_once]]
+    tasks = [(nth, path) for nth, (table, _) in enumerate(seen) for path in paths_of(table)]
     cut = by_value(by_value(CutPath([work for _, work in seen]), package), checkers.columns)
-    return spark.sparkContext.union([spark.sparkContext.parallelize(dealt, at_once).flatMap(cut), *handed])
+    return spark.sparkContext.union([dealt(spark, tasks).flatMap(cut), *handed])
 
 
 def _handed_over(spark: SparkSession, table: Stored, work: Work, package: ModuleType) -> RDD[Piece]:

@@ -7,10 +7,10 @@ knows, Spark hands the file over whole, which has to be well below 2 GB, and tak
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark import RDD, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,7 @@ from checkers.spark.workers import by_value
 Kinds = Mapping[str, T.StructType]
 """Columns of what comes of a table, by its name."""
 Frames = dict[str, DataFrame]
+_T = TypeVar("_T")
 _TASKS_A_CORE = 4
 """A worker is told of each task anew, which takes as long as to go through a short file."""
 
@@ -37,10 +38,9 @@ def passed(spark: SparkSession, table: Place, work: Work, package: ModuleType, o
     for name in kinds:
         shutil.rmtree(out / name, ignore_errors=True)
         (out / name).mkdir(parents=True)
-    dealt = dealt_paths(spark, table)
-    tasks = [(path, str(out.absolute()), f"{nth:06d}") for nth, path in enumerate(dealt)]
+    tasks = [(path, str(out.absolute()), f"{nth:06d}") for nth, path in enumerate(paths_of(table))]
     of_path = by_value(by_value(OfPath(work), package), checkers.columns)
-    counts = spark.sparkContext.parallelize(tasks, tasks_for(spark, len(tasks))).map(of_path).collect()
+    counts = dealt(spark, tasks).map(of_path).collect()
     frames = {name: read_table(spark, kind, out / name) for name, kind in kinds.items()}
     if not runs_here(spark):
         for name, frame in frames.items():
@@ -48,20 +48,16 @@ def passed(spark: SparkSession, table: Place, work: Work, package: ModuleType, o
     return frames
 
 
-def dealt_paths(spark: SparkSession, table: Path) -> list[str]:
-    """Of a table's files, in such an order that each of as many tasks as `tasks_for` says has long ones and short
-    ones.
-    """
+def paths_of(table: Path) -> list[str]:
+    """Of a table's files, the longest first."""
     sizes = {name: size for name, size in sizes_below(table).items() if _is_read(name)}
-    order = sorted(sizes, key=lambda name: (-sizes[name], name))
-    paths = [str((table / name).absolute()) for name in order]
-    at_once = tasks_for(spark, len(paths))
-    return [path for first in range(at_once) for path in paths[first::at_once]]
+    return [str((table / name).absolute()) for name in sorted(sizes, key=lambda name: (-sizes[name], name))]
 
 
-def tasks_for(spark: SparkSession, files: int) -> int:
-    """How many tasks go through so many files."""
-    return max(1, min(files, _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
+def dealt(spark: SparkSession, work: Sequence[_T]) -> RDD[_T]:
+    """Pieces of work, the longest first, as tasks of which each has long ones and short ones."""
+    at_once = max(1, min(len(work), _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
+    return spark.sparkContext.parallelize([one for first in range(at_once) for one in work[first::at_once]], at_once)
 
 
 def _is_read(name: str) -> bool:

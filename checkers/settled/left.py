@@ -46,7 +46,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSends:
+class OfOperations:
     """`left`: rows of these sends. ops: partition → their numbers in ascending order."""
 
     ops: Shared[Mapping[str, Numbers]]

@@ -8,6 +8,7 @@ cost time alone. Runs in Spark's Python workers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -97,13 +98,13 @@ class Late:
     invoke: Numbers
 
 
-def earliest(at: Numbers, there: Numbers, asked: Numbers, side: str) -> Numbers:
+def earliest(at: Numbers, there: Numbers, asked: Numbers, side: Literal["left", "right"]) -> Numbers:
     """Of each offset that is asked for, when something at it (side: left) or only above it (right) was there first;
     MOST for never.
     """
     order = np.argsort(at, kind="stable")
     first = np.append(np.minimum.accumulate(there[order][::-1])[::-1], MOST)
-    found: Numbers = first[np.searchsorted(at[order], asked, side="left" if side == "left" else "right")]
+    found: Numbers = first[np.searchsorted(at[order], asked, side=side)]
     return found
 
 

@@ -18,10 +18,9 @@ from checkers.columns.numbers import Numbers, numbers, stretches
 from checkers.columns.passes import passed
 from checkers.columns.work import Work
 from checkers.history.load import History
-from checkers.settled import left as left_of
 from checkers.settled.answers import ANSWERS, TEXTS, answers_of
 from checkers.settled.drained import Turn
-from checkers.settled.left import Left, Parts
+from checkers.settled.left import Left, OfOperations, Parts
 from checkers.settled.partition import LONGS, UNACKNOWLEDGED, Asked, Judge, Plain, plain
 from checkers.settled.scans import Columns, Homes, Operations, Returned, Sent, Values
 from checkers.spark.places import Place
@@ -127,7 +126,7 @@ def left(rows: DataFrame, table: Place, parts: Parts, before: Parts | None, to: 
 
 def of_sends(rows: DataFrame, table: Place, ops: Mapping[str, Numbers], to: Place) -> None:
     """Rows of these sends. table: where `rows` is stored."""
-    work = left_of.OfSends(rows.sparkSession.sparkContext.broadcast(ops))
+    work = OfOperations(rows.sparkSession.sparkContext.broadcast(ops))
     passed(rows.sparkSession, table, work, checkers.settled, to, {"left": rows.schema})
 
 
@@ -159,4 +158,4 @@ def _finished(history: History) -> dict[str, list[Turn]]:
 def _stops(history: History) -> list[int]:
     """When each fault was first taken back."""
     stopped = history.marks.where((F.col("kind") == "nemesis") & (F.col("f") == "stop"))
-    return [row.at for row in stopped.groupBy("fault_id").agg(F.min("time_ns").alias("at")).collect() if row.at]
+    return [row.at for row in stopped.groupBy("fault_id").agg(F.min("time_ns").alias("at")).collect()]
