@@ -64,22 +64,22 @@ def deleted_and_answered(s: Story) -> None:
 
 def start_went_back(s: Story) -> None:
     """Of one leader, and nobody had acknowledged the deletion."""
-    log = sent(s)
-    _refused(s)
-    s.delete(1, process=42)
-    s.delete(2, outcome="info", error="timeout", process=40)
-    s.poll(2, log[2:], log_start=2, process=20)
-    s.poll(1, log[1:], log_start=1, process=21, consumer="c1")
+    _reads_from_one(s, told=1)
 
 
 def served_below_the_start(s: Story) -> None:
     """Of one leader, whose log begins where it says, and who serves what lies below all the same."""
+    _reads_from_one(s, told=2)
+
+
+def _reads_from_one(s: Story, told: int) -> None:
+    """A log that was told to begin at 2 is read from 1, by an answer that says this start."""
     log = sent(s)
     _refused(s)
     s.delete(1, process=42)
     s.delete(2, outcome="info", error="timeout", process=40)
     s.poll(2, log[2:], log_start=2, process=20)
-    s.poll(1, log[1:], log_start=2, process=21, consumer="c1")
+    s.poll(1, log[1:], log_start=told, process=21, consumer="c1")
 
 
 def start_of_another_leader(s: Story) -> None:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from tests.golden import group_statics as static
 from tests.golden.black_parts import sent
-from tests.support.group_stories import SESSION_MS, Group
+from tests.golden.group_parts import begun
+from tests.support.group_stories import Group
 from tests.support.histories import Story
 
 Tell = Callable[[Story], None]
-
-
-def _begun(s: Story) -> Group:
-    """Four records; member a owns the partition in generation 1, and read and committed all of them."""
-    sent(s)
-    group = Group(s)
-    group.enters("a", 1)
-    group.poll("a", 1, 0, 4)
-    group.commit("a", 1, 2)
-    group.fetch(2)
-    group.commit("a", 1, 4)
-    return group
 
 
 def nobody(s: Story) -> None:
@@ -33,7 +22,7 @@ def nobody(s: Story) -> None:
 
 def owners_ok(s: Story) -> None:
     """The next generation's owner is another; and an instance that began anew goes on under a new id."""
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 2)
     group.sync("a", 2, ())
     group.enters("i-1", 3, instance="i")
@@ -41,13 +30,13 @@ def owners_ok(s: Story) -> None:
 
 
 def owners_bad(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 1)
 
 
 def owners_named_alike(s: Story) -> None:
     """Two clients that join without an id are given the same."""
-    group = _begun(s)
+    group = begun(s)
     group.join("b", 2)
     group.join("b", 2)
     group.sync("b", 2)
@@ -56,13 +45,13 @@ def owners_named_alike(s: Story) -> None:
 
 def owners_alone(s: Story) -> None:
     """A group that never had two members."""
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 2)
 
 
 def regression_ok(s: Story) -> None:
     """Each is what some order of the commits explains."""
-    group = _begun(s)
+    group = begun(s)
     late = group.commit("a", 1, 3, outcome="info", error="timeout")
     group.fetch(4)
     # Late, and possible: the commit that timed out may have been under way.
@@ -79,27 +68,27 @@ def regression_ok(s: Story) -> None:
 
 
 def regression_bad(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.fetch(2)
 
 
 def regression_deposed(s: Story) -> None:
     """The node that shows the old offset had acknowledged a commit since the newer one: it coordinates the group."""
-    group = _begun(s)
+    group = begun(s)
     group.commit("a", 1, 3, partition=1, node="n2")
     group.fetch(2, node="n2")
 
 
 def regression_next_coordinator(s: Story) -> None:
     """The node that shows the old offset has the next generation, which was stored behind the newer one."""
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 2, node="n2")
     group.fetch(2, node="n2")
 
 
 def regression_same_generation(s: Story) -> None:
     """That node has the generation of the commit, and may be deposed since; the sync of the next one got no answer."""
-    group = _begun(s)
+    group = begun(s)
     group.sync("a", 1, node="n2")
     group.commit("a", 1, 3)
     group.fetch(4, node="n2")
@@ -109,25 +98,25 @@ def regression_same_generation(s: Story) -> None:
 
 
 def regression_none(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.fetch(-1)
 
 
 def regression_invented(s: Story) -> None:
     """Nobody committed this."""
-    group = _begun(s)
+    group = begun(s)
     group.fetch(3)
 
 
 def lost_ok(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.fetch(4, phase="drain-n1")
     group.fetch(4, phase="drain-n2", node="n2")
 
 
 def lost_bad(s: Story) -> None:
     """Which node answers does not matter any more."""
-    group = _begun(s)
+    group = begun(s)
     group.fetch(4, phase="drain-n1")
     group.fetch(2, phase="drain-n2", node="n2")
 
@@ -156,7 +145,7 @@ def lost_sent_once(s: Story) -> None:
 
 def _late(s: Story, instance: str | None = None) -> Group:
     """A commit of 3 without an answer, by a member whose generation, or id, is to be over soon."""
-    group = _begun(s)
+    group = begun(s)
     group.enters("i-1", 2, instance=instance)
     group.commit("i-1", 2, 3, instance=instance, outcome="info", error="timeout")
     return group
@@ -188,7 +177,7 @@ def lost_in_time(s: Story) -> None:
 
 
 def lost_unread(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.fetch(4)
 
 
@@ -196,7 +185,7 @@ def order_ok(s: Story) -> None:
     """A commit without an answer takes effect late, and is shown; a node that may be deposed shows what was before it;
     and the one that was, once more, for it is committed again.
     """
-    group = _begun(s)
+    group = begun(s)
     group.commit("a", 1, 3, outcome="info", error="timeout")
     group.fetch(4, node="n2")
     group.fetch(4)
@@ -212,7 +201,7 @@ def order_ok(s: Story) -> None:
 
 def _shown(s: Story) -> Group:
     """A commit without an answer, which a fetch has shown."""
-    group = _begun(s)
+    group = begun(s)
     group.commit("a", 1, 3, outcome="info", error="timeout")
     group.fetch(3)
     return group
@@ -237,7 +226,7 @@ def order_proven(s: Story) -> None:
 
 def order_twice(s: Story) -> None:
     """Two commits beside each other, of which either may have been the last; not by turns."""
-    group = _begun(s)
+    group = begun(s)
     now = s.now
     group.commit("a", 1, 3, invoked=now + 1, completed=now + 20)
     group.commit("a", 1, 1, invoked=now + 1, completed=now + 20)
@@ -247,7 +236,7 @@ def order_twice(s: Story) -> None:
 
 def order_too_long(s: Story) -> None:
     """More orders than a search has time for: of each of two offsets one commit less than fetches that turn to it."""
-    group = _begun(s)
+    group = begun(s)
     now, commits = s.now, 16
     for nth in range(commits):
         group.commit("a", 1, 1 + 2 * (nth % 2), invoked=now + 1, completed=now + 100)
@@ -256,18 +245,18 @@ def order_too_long(s: Story) -> None:
 
 
 def ahead_ok(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.fetch(4)
 
 
 def ahead_bad(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.commit("a", 1, 5)
 
 
 def fenced_ok(s: Story) -> None:
     """Refused; acknowledged while the next generation is not in the log yet; and by who is in the newest."""
-    group = _begun(s)
+    group = begun(s)
     group.join("b", 2)
     # The coordinator that answered b may have failed over before it stored generation 2.
     group.commit("a", 1, 3)
@@ -281,13 +270,13 @@ def fenced_ok(s: Story) -> None:
 
 
 def fenced_bad(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 2)
     group.commit("a", 1, 3)
 
 
 def fenced_instance(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.enters("i-1", 2, instance="i")
     group.enters("i-2", 2, instance="i")
     group.commit("i-1", 2, 3, instance="i")
@@ -295,7 +284,7 @@ def fenced_instance(s: Story) -> None:
 
 def generation_ok(s: Story) -> None:
     """One that was not stored is given out again; and a node that may be deposed answers of an old one."""
-    group = _begun(s)
+    group = begun(s)
     group.join("b", 2)
     group.ask("heartbeat", member="a", generation=1)
     group.enters("c", 2)
@@ -305,96 +294,29 @@ def generation_ok(s: Story) -> None:
 
 
 def generation_bad(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 2)
     group.join("c", 1)
 
 
 def generation_zombie(s: Story) -> None:
     """The heartbeat of a generation that is over."""
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 2)
     group.ask("heartbeat", member="a", generation=1)
 
 
 def generation_one(s: Story) -> None:
     """A group that never was rebalanced."""
-    group = _begun(s)
+    group = begun(s)
     group.ask("heartbeat", member="a", generation=1)
 
 
 def generation_deposed(s: Story) -> None:
-    group = _begun(s)
+    group = begun(s)
     group.enters("b", 2)
     group.commit("b", 2, 4, node="n2")
     group.join("c", 1, node="n2")
-
-
-def _shared(s: Story) -> Group:
-    """In generation 2 a has the partition, and instance i nothing."""
-    group = _begun(s)
-    group.join("i-1", 2, instance="i")
-    group.join("a", 2, again=True)
-    group.sync("a", 2)
-    group.sync("i-1", 2, (), instance="i")
-    return group
-
-
-def static_ok(s: Story) -> None:
-    """i comes back to its place; and to another generation where b came, and where somebody unknown may have."""
-    group = _shared(s)
-    group.enters("i-2", 2, (), instance="i")
-    group.ask("heartbeat", member="a", generation=2)
-    group.join("b", 3)
-    group.join("i-3", 3, instance="i")
-    group.join("a", 3, again=True)
-    group.sync("a", 3)
-    group.sync("i-3", 3, (), instance="i")
-    group.sync("b", 3, ())
-    group.ask("join", member="", instance=None, outcome="info", error="timeout")
-    group.join("i-4", 4, instance="i")
-
-
-def static_bad(s: Story) -> None:
-    """Its return begins a generation; a joins it as it is told to."""
-    group = _shared(s)
-    now = s.now
-    group.join("i-2", 3, instance="i", invoked=now + 1, completed=now + 9)
-    refused: dict[str, Any] = {"outcome": "fail", "error": "REBALANCE_IN_PROGRESS"}
-    group.ask("heartbeat", member="a", generation=2, invoked=now + 2, completed=now + 3, **refused)
-    group.join("a", 3, again=True, invoked=now + 4, completed=now + 9)
-    group.sync("a", 3)
-    group.sync("i-2", 3, (), instance="i")
-    # And once more, to its place.
-    group.enters("i-3", 3, (), instance="i")
-
-
-def static_share(s: Story) -> None:
-    """It had the partition, and is given nothing."""
-    group = _begun(s)
-    group.enters("i-1", 2, instance="i")
-    group.enters("i-2", 2, (), instance="i")
-
-
-def static_silent(s: Story) -> None:
-    """By then a's session may have ended."""
-    group = _shared(s)
-    s.now += SESSION_MS + 1
-    group.ask("heartbeat", member="i-1", instance="i", generation=2)
-    group.join("i-2", 3, instance="i")
-
-
-def static_elsewhere(s: Story) -> None:
-    """Another node coordinates the group by then: one of them may be deposed."""
-    group = _shared(s)
-    group.ask("heartbeat", member="a", generation=2, node="n2")
-    group.join("i-2", 3, instance="i")
-
-
-def static_left(s: Story) -> None:
-    group = _shared(s)
-    group.ask("leave", member="a", generation=2)
-    group.join("i-2", 3, instance="i")
 
 
 GROUPS: dict[str, tuple[Tell, Tell, Tell]] = {
@@ -405,7 +327,7 @@ GROUPS: dict[str, tuple[Tell, Tell, Tell]] = {
     "commit-ahead": (ahead_ok, ahead_bad, nobody),
     "fenced-commit": (fenced_ok, fenced_bad, ahead_ok),
     "generation": (generation_ok, generation_bad, nobody),
-    "static-member": (static_ok, static_bad, static_left),
+    "static-member": (static.ok, static.bad, static.left),
 }
 MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("overlapping-owners", "bad-named-alike"): owners_named_alike,
@@ -428,7 +350,7 @@ MORE_GROUPS: dict[tuple[str, str], Tell] = {
     ("generation", "bad-deposed"): generation_deposed,
     ("generation", "bad-zombie"): generation_zombie,
     ("generation", "unknown-one"): generation_one,
-    ("static-member", "bad-share"): static_share,
-    ("static-member", "unknown-silent"): static_silent,
-    ("static-member", "unknown-elsewhere"): static_elsewhere,
+    ("static-member", "bad-share"): static.share,
+    ("static-member", "unknown-silent"): static.silent,
+    ("static-member", "unknown-elsewhere"): static.elsewhere,
 }
