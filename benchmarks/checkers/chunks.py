@@ -213,7 +213,7 @@ def _ends(shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Columns:
             rows["outcome"][at], rows["error"][at] = "fail", "OFFSET_OUT_OF_RANGE"
             rows["timestamp"][at] = rows["end_offset"][at] = rows["leader_epoch_answered"][at] = NULL
     common = same(n, phase="main", process=4000 + unit.p, p=f"{TOPIC}-{unit.p}", reader="wire", isolation=0)
-    return {**rows, **common, **same(n, returned=0, in_range=0, ascending=True)}
+    return {**rows, **common, **same(n, returned=0, in_range=0, ascending=True, epochs_ascend=True)}
 
 
 def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]) -> Tables:
@@ -243,6 +243,10 @@ def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]
     np.maximum.at(most, poll, offsets)
     falls = np.zeros(n, dtype=bool)
     falls[poll[1:][(np.diff(offsets) <= 0) & (np.diff(poll) == 0)]] = True
+    epochs = _epochs(shape, offsets // BATCH) if unit.reader != "confluent" else np.full(len(offsets), NOT_KNOWN)
+    back, highest = np.zeros(n, dtype=bool), np.full(n, NULL)
+    back[poll[1:][(np.diff(epochs) < 0) & (np.diff(poll) == 0)]] = True
+    np.maximum.at(highest, poll, epochs)
     common = {**polls, **same(n, f="poll", p=f"{TOPIC}-{unit.p}", isolation=0)}
     common.pop("block")
     requests: Columns = {
@@ -257,10 +261,11 @@ def _read(polls: Columns, shape: Shape, unit: Unit, anomalies: Sequence[Anomaly]
         "first_offset": np.where(returned > 0, least, NULL),
         "last_offset": most,
         "ascending": ~falls,
+        "epochs_ascend": ~back,
+        "highest_epoch": np.where(highest >= 0, highest, NULL),
     }
     names = ("op", "process", "phase", "p", "node", "reader", "consumer", "isolation", "leader_epoch")
     records = {name: common[name][poll] for name in (*names, "invoke_ns", "complete_ns")}
-    epochs = _epochs(shape, offsets // BATCH) if unit.reader != "confluent" else np.full(len(offsets), NOT_KNOWN)
     intact = np.ones(len(nth), dtype=bool)
     records |= {"nth": nth, "offset": offsets, "value": values, "epoch": epochs, "intact": intact}
     return {"requests": requests, "polls": records, "ops": _ops_of(requests)}

@@ -88,6 +88,8 @@ def _poll(tables: dict[str, list[Row]], shape: Shape, p: int, reader: str) -> No
             "first_offset": shape.end,
             "last_offset": shape.end,
             "ascending": True,
+            "epochs_ascend": True,
+            **({"highest_epoch": epoch} if wire else {}),
         }
     )
     record = {"nth": 0, "offset": shape.end, "value": shape.sentinel_value(p), "epoch": epoch if wire else -1}

@@ -24,15 +24,15 @@ from benchmarks.checkers.closing import rows_of
 from benchmarks.checkers.planted import Anomaly, plan
 from benchmarks.checkers.shape import Shape, Unit
 
-FORMAT = 1
+FORMAT = 2
 """Of what is made: another one makes stored histories anew."""
 
 _TEXTS = ("f", "phase", "p", "node", "reader", "consumer", "outcome", "error", "kind", "leader")
 _INTS = ("acks", "nth", "of", "n_values", "isolation", "leader_epoch", "leader_epoch_answered", "epoch", "returned")
-_BOOLS = ("sentinel", "in_order", "tombstone", "ascending", "intact", "observed")
+_BOOLS = ("sentinel", "in_order", "tombstone", "ascending", "epochs_ascend", "intact", "observed")
 _KINDS: Mapping[str, pa.DataType] = {
     **dict.fromkeys(_TEXTS, pa.string()),
-    **dict.fromkeys((*_INTS, "in_range"), pa.int32()),
+    **dict.fromkeys((*_INTS, "in_range", "highest_epoch"), pa.int32()),
     **dict.fromkeys(_BOOLS, pa.bool_()),
     "isr": pa.list_(pa.int32()),
 }

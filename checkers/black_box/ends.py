@@ -18,7 +18,7 @@ A broker compares the epoch of the request (current_leader_epoch) with its own b
 than a wrong epoch is one of that epoch; where neither request nor response names an epoch nothing is judged. Source:
 Partition.fetchRecords, fetchOffsetForTimestamp, LocalLog.read. A wire request goes to the leader of the epoch that it
 names, by Metadata: a follower of that epoch (KIP-392) may lack records that were shown, and then rightly refuses the
-offset.
+offset. What a follower shows is committed nevertheless, in that epoch or below: it takes its watermark from the leader.
 
 A log may begin above o where retention can have fired, and deleted the record below o by when the refusal came
 (checkers/allowances/expiry.py). That it did not is known by a later response of the same leader with a log start at or
@@ -36,6 +36,9 @@ from checkers.black_box.ends_told import acknowledged_ends, answers, thinned
 from checkers.black_box.facts import Facts
 from checkers.evidence.unclean_elections import epoch_interval
 from checkers.history.responses import (
+    answered_in,
+    by_follower,
+    by_wire,
     is_poll,
     requests_latest,
     response_log_start,
@@ -92,12 +95,15 @@ def end_checks(facts: Facts) -> Family:
 
 
 def _requests(facts: Facts) -> DataFrame:
-    """Wire requests with a response in a known leader epoch: `epoch`; `shown_end`, and `stable_end` of what is decided;
-    `log_start`, where the response has it; `checker`, and the `offset` that is judged: of the refused read, or the end
-    that was returned, which is held against ends of `level`.
+    """Wire requests with a response in a known leader epoch, and polls of followers (not `of_leader`), which only show:
+    `epoch`; `shown_end`, and `stable_end` of what is decided; `log_start`, where the response has its leader's;
+    `checker`, and the `offset` that is judged: of the refused read, or the end that was returned, which is held against
+    ends of `level`.
     """
-    ok = F.col("outcome") == "ok"
-    return answers(facts.history).select(
+    ok, of_leader = F.col("outcome") == "ok", by_wire()
+    near = facts.history.requests.where(ok & by_follower() & answered_in().isNotNull())
+    asked = answers(facts.history).unionByName(near.withColumn("epoch", answered_in()))
+    return asked.select(
         "p",
         "op",
         "f",
@@ -105,10 +111,11 @@ def _requests(facts: Facts) -> DataFrame:
         "epoch",
         "invoke_ns",
         "complete_ns",
+        of_leader.alias("of_leader"),
         F.when(ok, shown_end()).alias("shown_end"),
         F.when(ok, shown_stable_end()).alias("stable_end"),
         F.when(requests_latest() & (F.col("isolation") == 1), F.lit(STABLE)).otherwise(F.lit(ALL)).alias("level"),
-        F.when(ok & (response_log_start() >= 0), response_log_start()).alias("log_start"),
+        F.when(of_leader & ok & (response_log_start() >= 0), response_log_start()).alias("log_start"),
         F.when(~ok, F.lit(REFUSED)).when(requests_latest(), F.lit(NONMONOTONIC_END)).alias("checker"),
         F.when(~ok, F.col("position")).when(requests_latest(), F.col("end_offset")).alias("offset"),
     )
@@ -199,9 +206,10 @@ def _with_start(denied: DataFrame, requests: DataFrame) -> DataFrame:
 
 
 def _with_deleted(facts: Facts, denied: DataFrame) -> DataFrame:
-    """With `deleted`: whether retention can have deleted the record just below that offset by when the response came.
-    That record is gone wherever the log starts above the offset; at offset 0 the record at 0 is taken. When it was sent
-    is known only where it was read, or acknowledged with acks=all; else it may have been sent at any time.
+    """With `deleted`: whether the record at that offset and the one below it can have been deleted by when the response
+    came. Both are gone wherever a log starts above the offset; a log start at the offset itself refuses nothing there.
+    When one was sent is known only where it was read, or acknowledged with acks=all; else it may have been sent at any
+    time.
     """
     reported = F.coalesce("min_read_offset", F.when(F.col("send.acks") == -1, F.col("ack_offset")))
     sent = (
@@ -210,14 +218,15 @@ def _with_deleted(facts: Facts, denied: DataFrame) -> DataFrame:
         .groupBy("p", "offset")
         .agg(F.min(F.coalesce("invoke_ns", F.lit(0))).alias("sent_ns"))
     )
-    below = F.greatest(F.col("offset") - 1, F.lit(0))
+    both = F.array_distinct(F.array(F.greatest(F.col("offset") - 1, F.lit(0)), "offset"))
     rows = (
         denied.where(F.col("checker") == REFUSED)
-        .select("p", "op", below.alias("offset"), F.col("complete_ns").alias("gone_ns"))
+        .select("p", "op", F.explode(both).alias("offset"), F.col("complete_ns").alias("gone_ns"))
         .join(sent, on=["p", "offset"], how="left")
     )
     judged = with_expired(facts.expiry, rows, facts.history, reused=bool(facts.unclean))
-    return denied.join(judged.select("p", "op", F.col("expired").alias("deleted")), on=["p", "op"], how="left")
+    deleted = judged.groupBy("p", "op").agg(F.min("expired").alias("deleted"))
+    return denied.join(deleted, on=["p", "op"], how="left")
 
 
 def _figures(requests: DataFrame) -> DataFrame:
@@ -231,7 +240,7 @@ def _figures(requests: DataFrame) -> DataFrame:
         requests.withColumn("after", _true(F.min(shown_ns).over(up_to) < F.col("invoke_ns")))
         .groupBy("p")
         .agg(
-            F.count_if(is_poll() & F.col("after")).alias("polls"),
+            F.count_if(is_poll() & F.col("of_leader") & F.col("after")).alias("polls"),
             F.count_if(F.col("checker") == REFUSED).alias("refused"),
             F.count_if((F.col("checker") == NONMONOTONIC_END) & F.col("after")).alias("ends"),
         )

@@ -6,11 +6,11 @@ acks it was sent with: every later leader has it, but for unclean elections.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.history.load import History
-from checkers.history.responses import answered_in, by_wire, is_poll, known_epoch, response_epoch, shown_end
+from checkers.history.responses import answered_in, by_lab, by_wire, is_poll, known_epoch, response_epoch, shown_end
 
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
@@ -27,13 +27,14 @@ def told_end() -> Column:
 def told_by_leader(history: History) -> DataFrame:
     """(told_p, told_node, told): of every leader epoch in which a node answered: `epoch`, when it is first known to
     have led in it, by an answer of its own (`from_ns`), when the last request that it answered was sent (`to_ns`), the
-    highest end that it told. What others say of it, by Metadata, it may not know yet.
+    highest end that it told, or a follower in that epoch. What others say of it, by Metadata, it may not know yet.
     """
+    in_epoch = Window.partitionBy("told_p", "epoch")
     return (
-        history.requests.where(by_wire() & (F.col("outcome") == "ok"))
+        history.requests.where(by_lab() & (F.col("outcome") == "ok"))
         .select(
             F.col("p").alias("told_p"),
-            F.col("node").alias("told_node"),
+            F.when(by_wire(), F.col("node")).alias("told_node"),
             response_epoch().alias("epoch"),
             F.col("complete_ns").alias("from_ns"),
             F.col("invoke_ns").alias("to_ns"),
@@ -42,6 +43,8 @@ def told_by_leader(history: History) -> DataFrame:
         .where(F.col("epoch") >= 0)
         .groupBy("told_p", "told_node", "epoch")
         .agg(F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"), F.max("end").alias("end"))
+        .withColumn("end", F.max("end").over(in_epoch))
+        .where(F.col("told_node").isNotNull())
         .groupBy("told_p", "told_node")
         .agg(F.collect_list(F.struct("epoch", "from_ns", "to_ns", "end")).alias("told"))
     )

@@ -5,7 +5,9 @@ response; under read_committed every one that such a poll read, or that holds a 
 and had been read before, it *vanished*; otherwise the response *skipped* it (int-poll-skip).
 So it is not where a real client jumped to a log start that had moved, and retention or a request can have deleted the
 record by then, inside a poll or between two (`jumps`). Offsets out of order or outside of the range are an
-int-nonmonotonic poll. Between polls the wire reader chooses its position, as `assign` does, so a jump there is counted
+int-nonmonotonic poll, and so are leader epochs that fall from one record to the next, or are above that of the leader,
+or follower, that answered: a log is written in one epoch after another, and nobody has a record of an epoch to come
+(KIP-101). Between polls the wire reader chooses its position, as `assign` does, so a jump there is counted
 and is no finding; a client that keeps its position itself is judged by the position that it reports
 (`client_position`), where the history has it. Right after a poll that is the next position by definition; it is
 evidence where something may have moved it: after a change of leader, or a poll that failed, while there is load.
@@ -55,14 +57,10 @@ def poll_checks(facts: Facts) -> Family:
     own = F.col("client_position")
     jumped = ranked.where((own > F.col("previous_next")) & (F.col("rank_own") > F.col("rank_previous")))
     back = ranked.where(own < F.col("previous_next"))
-    disorder = ranked.where(
-        (F.col("returned") > 0)
-        & (
-            ~F.col("ascending")
-            | (F.col("first_offset") < F.col("position"))
-            | (F.col("last_offset") >= F.col("next_position"))
-        )
-    )
+    outside = (F.col("first_offset") < F.col("position")) | (F.col("last_offset") >= F.col("next_position"))
+    disorder = ranked.where((F.col("returned") > 0) & (~F.col("ascending") | outside))
+    to_come = F.col("highest_epoch") > known_epoch(F.col("leader_epoch"))
+    written = ranked.where(~F.col("epochs_ascend") | to_come)
     found = [
         _gap_findings(gaps, facts),
         _poll_finding(
@@ -79,6 +77,14 @@ def poll_checks(facts: Facts) -> Family:
             "a poll of consumer {c} from position {a} returned offsets out of order or out of its range, up to {b}",
             "position",
             "last_offset",
+        ),
+        _poll_finding(
+            written,
+            INT_NONMONOTONIC,
+            "a poll of consumer {c} from position {a} returned records of leader epochs up to {b} that fall, or are "
+            "above the epoch of the answer",
+            "position",
+            "highest_epoch",
         ),
     ]
     per_partition = ranked.groupBy("p").agg(

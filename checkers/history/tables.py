@@ -157,14 +157,18 @@ def _of_producer() -> list[Column]:
 
 
 def requests_table(operations: DataFrame) -> DataFrame:
-    """One row per poll or list_offsets. `in_range`: distinct offsets returned inside [position, next_position)."""
+    """One row per poll or list_offsets. `in_range`: distinct offsets returned inside [position, next_position).
+    `epochs_ascend`, `highest_epoch`: of the leader epochs that its records have, where they are known.
+    """
     offsets = F.transform(
         F.coalesce("records", F.array().cast(schema.HISTORY_LINE["records"].dataType)), lambda r: told(r.offset)
     )
     inside = F.filter(F.array_distinct("offsets"), lambda o: (o >= F.col("position")) & (o < F.col("next_position")))
+    epochs = F.filter(F.transform("records", lambda r: r.epoch), lambda epoch: epoch >= 0)
     return (
         operations.where(F.col("f").isin("poll", "list_offsets"))
         .withColumn("offsets", offsets)
+        .withColumn("epochs", epochs)
         .select(
             "op",
             "f",
@@ -195,6 +199,8 @@ def requests_table(operations: DataFrame) -> DataFrame:
             F.array_min("offsets").alias("first_offset"),
             F.array_max("offsets").alias("last_offset"),
             (F.col("offsets") == F.array_sort(F.array_distinct("offsets"))).alias("ascending"),
+            F.coalesce(F.col("epochs") == F.array_sort("epochs"), F.lit(True)).alias("epochs_ascend"),
+            F.array_max("epochs").alias("highest_epoch"),
             *_of_member(),
         )
     )

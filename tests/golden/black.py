@@ -175,4 +175,12 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("read-above-hw", "ok-follower"): followers.shown_ok,
     ("read-above-hw", "bad-follower"): followers.shown_bad,
     ("lost-write", "bad-follower"): followers.passed_over,
+    ("lost-write", "bad-committed-by-follower"): wholes.one_ack_shown_by_a_follower,
+    ("refused-read", "bad-follower"): followers.shown_and_refused,
+    ("refused-read", "bad-at-start"): deletions.refused_where_it_begins,
+    ("nonmonotonic-end", "bad-follower"): followers.shown_and_lower,
+    ("nonmonotonic-end", "ok-follower"): followers.lags_behind_the_end,
+    ("int-nonmonotonic-poll", "bad-epochs-fall"): polls.epochs_fall,
+    ("int-nonmonotonic-poll", "bad-epoch-to-come"): polls.epoch_to_come,
+    ("int-nonmonotonic-poll", "ok-epochs"): polls.epochs_ascend,
 }

@@ -251,3 +251,9 @@ def refused_beyond_deleted(s: Story) -> None:
     """Nobody asked for the deletion of the record below."""
     _deleted(s)
     s.poll(3, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=0, process=30, consumer="c9")
+
+
+def refused_where_it_begins(s: Story) -> None:
+    """The two records below were deleted, and the log begins with the third."""
+    _deleted(s)
+    s.poll(2, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=1, process=30, consumer="c9")

@@ -65,3 +65,31 @@ def passed_over(s: Story) -> None:
     log = sent(s)
     s.poll(0, [log[0], *log[2:]], node="f2", **NEAR)
     s.poll(0, log[:1], hw=4, node="f2", **NEAR)
+
+
+def shown_and_refused(s: Story) -> None:
+    """A follower returned four records, and the next leader has no such offset; who sent them knows of no answer."""
+    s.poll(0, _unanswered(s), node="f2", **NEAR)
+    s.poll(3, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=1, process=21, consumer="c9")
+    s.list_offsets(0, epoch=1, process=22, timestamp=-2)
+
+
+def shown_and_lower(s: Story) -> None:
+    """A follower returned four records, and the next leader says that its log ends below."""
+    s.poll(0, _unanswered(s), node="f2", **NEAR)
+    s.list_offsets(3, epoch=1, process=21)
+
+
+def lags_behind_the_end(s: Story) -> None:
+    """A follower of an epoch has less than its leader told, one of a later epoch more than an earlier leader had."""
+    log = _unanswered(s)
+    s.list_offsets(3, process=21)
+    s.poll(0, log[:2], hw=2, node="f2", **NEAR)
+    s.poll(4, epoch=2, hw=4, node="f2", **NEAR)
+    s.list_offsets(3, epoch=1, process=22)
+
+
+def _unanswered(s: Story) -> list[tuple[int, int]]:
+    for n in range(4):
+        s.send(n + 1, outcome="info", process=n)
+    return [(n, n + 1) for n in range(4)]

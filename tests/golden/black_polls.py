@@ -55,6 +55,23 @@ def int_nonmonotonic_bad(s: Story) -> None:
     s.poll(0, [log[1], log[0], log[2], log[3]], process=20)
 
 
+def epochs_fall(s: Story) -> None:
+    """A record of an earlier leader stands above one of a later leader."""
+    s.poll(0, sent(s), epoch=2, epochs=[0, 2, 1, 2], process=20)
+
+
+def epoch_to_come(s: Story) -> None:
+    """The leader of epoch 1 has a record that the leader of epoch 2 wrote."""
+    s.poll(0, sent(s), epoch=1, epochs=[0, 1, 1, 2], process=20)
+
+
+def epochs_ascend(s: Story) -> None:
+    """Records of several epochs, up to that of the answer; of a real client's nothing is known."""
+    log = sent(s)
+    s.poll(0, log, epoch=2, epochs=[0, 1, 1, 2], process=20)
+    s.poll(0, log, reader="confluent", process=21, consumer="c1")
+
+
 def nonmonotonic_ok(s: Story) -> None:
     log = sent(s)
     s.poll(0, log, process=20)

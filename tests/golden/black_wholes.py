@@ -149,6 +149,13 @@ def one_ack_replaced(s: Story) -> None:
     s.poll(0, [(0, 1), (1, 9)], epoch=1, node="n2", process=21, consumer="c1")
 
 
+def one_ack_shown_by_a_follower(s: Story) -> None:
+    """A follower of that leader's epoch had a watermark above it, which it has from its leader."""
+    _committed_and(s, 1)
+    s.poll(2, hw=2, node="n3", process=30, consumer="near", reader="follower")
+    s.poll(0, [(0, 1)], epoch=1, next_position=2, node="n2", process=21, consumer="c1")
+
+
 def one_ack_in_a_later_epoch(s: Story) -> None:
     """Its leader is heard in that epoch before the send, and after it."""
     _leads(s, "n1", 3)

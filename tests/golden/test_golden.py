@@ -77,6 +77,7 @@ COMPANY: dict[str, set[str]] = {
     "duplicate/bad-next-life": {"inconsistent-offset"},
     "lost-write/bad-follower": {"hole"},
     "lost-write/bad-committed-later": {"hole"},
+    "lost-write/bad-committed-by-follower": {"hole"},
     "vanished-read/bad": {"hole"},
     "int-poll-skip/bad": {"hole"},
     # In one poll, and between two; of another consumer, within one.

@@ -40,6 +40,7 @@ GOLDENS = [
 ]
 
 _STARTS = ({"lost-write"}, set[str]()), ({"vanished-read"}, set[str]())
+_EPOCHS = {"int-nonmonotonic-poll"}, set[str]()
 CANNOT: dict[str, tuple[set[str], set[str]]] = {
     # Where a log begins.
     **dict.fromkeys(("lost-write/ok-expired", "lost-write/bad-young"), _STARTS[0]),
@@ -52,7 +53,7 @@ CANNOT: dict[str, tuple[set[str], set[str]]] = {
     # That a drain came to the end.
     "lost-write/bad-without-offset": ({"lost-write"}, set()),
     # Where a poll without records stood, and how far it got.
-    "lost-write/bad-committed-later": ({"lost-write"}, set()),
+    **dict.fromkeys((f"lost-write/bad-committed-{by}" for by in ("later", "by-follower")), _STARTS[0]),
     # What is under way at once.
     "nonmonotonic-send/bad-in-order": ({"nonmonotonic-send"}, set()),
     # Ends and watermarks.
@@ -62,6 +63,7 @@ CANNOT: dict[str, tuple[set[str], set[str]]] = {
     "precommitted-read/bad": ({"precommitted-read"}, set()),
     # Of which leader epoch a record is.
     "vanished-read/bad-resent": ({"vanished-read"}, set()),
+    **dict.fromkeys((f"int-nonmonotonic-poll/bad-{what}" for what in ("epochs-fall", "epoch-to-come")), _EPOCHS),
     # Which client sent it, and hence what it may have sent again by itself.
     "duplicate/ok-by-client": (set(), {"duplicate"}),
     "duplicate/unknown-by-client": (set(), {"duplicate"}),

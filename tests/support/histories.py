@@ -114,10 +114,11 @@ class Story:
         lso: int | None = None,
         invoked: int | None = None,
         completed: int | None = None,
+        epochs: Sequence[int] | None = None,
         **fields: Any,
     ) -> int:
         """A poll; next_position defaults to the one after the last record, hw to next_position, lso to hw. error: where
-        not ok.
+        not ok. epochs: of the records, by default that of the answer.
 
         The real client says that its position is where it asks, unless a test says `client_position`.
         """
@@ -148,7 +149,10 @@ class Story:
             hw=mark,
             lso=mark if lso is None else lso,
             log_start=log_start,
-            records=[{"offset": o, "value": v, "epoch": sent_epoch, "intact": intact} for o, v in listed],
+            records=[
+                {"offset": o, "value": v, "epoch": epoch, "intact": intact}
+                for (o, v), epoch in zip(listed, epochs or [sent_epoch] * len(listed), strict=True)
+            ],
         )
         return op
 

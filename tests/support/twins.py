@@ -157,7 +157,9 @@ def int_nonmonotonic_poll(ops: list[Op]) -> set[Any]:
     for op in _polls(ops):
         offsets = [offset for offset, _, _ in op.records]
         inside = all(op.request["position"] <= o < op.response["next_position"] for o in offsets)
-        if offsets != sorted(set(offsets)) or not inside:
+        epochs = [r["epoch"] for r in op.response["records"] if r["epoch"] >= 0]
+        to_come = op.request["leader_epoch"] >= 0 and max(epochs, default=-1) > op.request["leader_epoch"]
+        if offsets != sorted(set(offsets)) or not inside or epochs != sorted(epochs) or to_come:
             odd.add(op.index)
     return odd
 
