@@ -39,7 +39,9 @@ def convert_events(files: Sequence[tuple[str, Place]], info: RunInfo, parquet: P
         if isinstance(path, Stored):
             return None
         odd = parquet / f"{_LINES}-odd-{node}.jsonl"
-        if write_lines(path, _FORM, parquet / _LINES / f"{node}.parquet", odd, _placed(node, _shift_ns(node, info))):
+        placed, file = _placed(node, _shift_ns(node, info)), parquet / _LINES / f"{node}.parquet"
+        # Each rule asks for one or two kinds of lines.
+        if write_lines(path, _FORM, file, odd, placed, apart="e"):
             left[node] = odd
     return left
 

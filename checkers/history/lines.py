@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.json
 import pyarrow.parquet as pq
 from pyspark.sql import types as T
@@ -25,6 +26,9 @@ BLOCK_BYTES = 4 << 20
 
 ODD_LINES = 64
 """How many odd lines are looked for in one chunk, by halving it; what is left of it then is odd as a whole."""
+
+GROUP_ROWS = 1024
+"""How many rows of one text a chunk has that are a row group of their own."""
 
 _ARROW: dict[T.DataType, pa.DataType] = {
     T.LongType(): pa.int64(),
@@ -65,12 +69,14 @@ def write_lines(
     odd: Path,
     finished: Callable[[pa.Table], pa.Table] = lambda table: table,
     *,
+    apart: str | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> int:
     """Write the lines of a file as one Parquet file and those that Arrow does not read as Spark would to `odd`, as they
     are. Returns how many are odd; a file of none is not written. Files that are there are replaced.
 
-    finished: what is written of a table; of the same columns, whatever its rows are.
+    finished: what is written of a table; of the same columns, whatever its rows are. apart: a column of texts by which
+    rows are looked for: who wants those of one text reads hardly any others.
     """
     odd.unlink(missing_ok=True)
     parquet.parent.mkdir(parents=True, exist_ok=True)
@@ -80,12 +86,27 @@ def write_lines(
         for chunk in _chunks(file, chunk_bytes):
             tables, rest = _split(chunk, form)
             for table in tables:
-                writer.write_table(finished(form.made(table)))
+                for rows in _groups(finished(form.made(table)), apart):
+                    writer.write_table(rows)
             if rest:
                 with odd.open("ab") as left:
                     left.writelines(rest)
                 count += sum(lines.count(b"\n") + (not lines.endswith(b"\n")) for lines in rest)
     return count
+
+
+def _groups(table: pa.Table, apart: str | None) -> list[pa.Table]:
+    """What becomes row groups of its own: all rows of each text of which there are many, and the others. Readers leave
+    groups out by the least and the greatest text in them.
+    """
+    if apart is None or not table.num_rows:
+        return [table]
+    texts = table.column(apart)
+    counts = pyarrow.compute.value_counts(texts)
+    many = counts.field("values").filter(pyarrow.compute.greater_equal(counts.field("counts"), GROUP_ROWS)).drop_null()
+    rest = table.filter(pyarrow.compute.invert(pyarrow.compute.is_in(texts, many)))
+    of_each = [table.filter(pyarrow.compute.equal(texts, text)) for text in many]
+    return [group for group in (*of_each, rest) if group.num_rows]
 
 
 def _arrow(kind: T.DataType) -> pa.DataType:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from checkers.history import schema
-from checkers.history.lines import ODD_LINES, Form, write_lines
+from checkers.history.lines import GROUP_ROWS, ODD_LINES, Form, write_lines
 from checkers.history.load import load_history
 from tests.property.checkers.odd_lines import ODD, PLAIN, broken
 from tests.support.histories import Story, write_history
@@ -75,6 +75,27 @@ def test_every_line_is_in_one_place(seed: int, tmp_path: Path) -> None:
     left = (tmp_path / "odd").read_bytes() if odd else b""
     assert sorted(left.removesuffix(b"\n").split(b"\n") if odd else []) == sorted(odd)
     assert pq.read_table(tmp_path / "parquet")["index"].to_pylist() == [json.loads(line)["index"] for line in lines]
+
+
+def test_rows_of_one_text_are_together(tmp_path: Path) -> None:
+    """Whoever looks for one kind of line reads all of it, and hardly any other."""
+    random = Random(3)
+    kinds = [*[b'"send"'] * 3, b'"poll"', b"null"]
+    lines = [b'{"index":%d,"f":%b}' % (index, random.choice(kinds)) for index in range(8 * GROUP_ROWS)]
+    lines += [b'{"index":-1,"f":"rare"}', b"{}"]
+    random.shuffle(lines)
+    (tmp_path / "lines").write_bytes(b"".join(line + b"\n" for line in lines))
+    assert not write_lines(tmp_path / "lines", FORM, tmp_path / "parquet", tmp_path / "odd", apart="f")
+    written = pq.ParquetFile(tmp_path / "parquet")
+    groups = [written.read_row_group(number).to_pylist() for number in range(written.num_row_groups)]
+    assert [{row["f"] for row in rows} for rows in groups] in (
+        [{"send"}, {"poll"}, {None, "rare"}],
+        [{"poll"}, {"send"}, {None, "rare"}],
+    )
+    for rows in groups:
+        kinds_of = {row["f"] for row in rows}
+        of_these = [one for line in lines if (one := json.loads(line)).get("f") in kinds_of]
+        assert [row["index"] for row in rows] == [one.get("index") for one in of_these]
 
 
 def test_rest_of_a_chunk_with_many_odd_lines_is_odd(tmp_path: Path) -> None:
