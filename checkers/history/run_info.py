@@ -62,8 +62,8 @@ class RunInfo:
     write down that a request raised a log start. imported: whether its history was recorded by another tool, of clients
     alone. recorded: digests of its history and each node's evidence, where the run has them. ended_early: what its load
     ended by, where that was a finding. remade: topics that its clients deleted and made anew, without settings;
-    remade_keep_all: whether these keep their records. lacking: what its run.json does not say, though without it rules
-    are as good as left out.
+    remade_keep_all: whether these keep their records. truncation: by what each broker of highwater's was set to cut its
+    log. lacking: what its run.json does not say, though without it rules are as good as left out.
     """
 
     name: str
@@ -98,6 +98,7 @@ class RunInfo:
     ended_early: EarlyEnd | None = None
     remade: tuple[str, ...] = ()
     remade_keep_all: bool = True
+    truncation: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
 
     def wants(self, checker: str) -> bool:
@@ -184,6 +185,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         ended_early=early_end_of(raw.get("ended_early")),
         remade=tuple(str(topic) for topic in raw.get("remade_topics") or ()),
         remade_keep_all=keeps_all(brokers),
+        truncation=_truncation(raw, system),
         recorded={str(name): str(digest) for name, digest in (raw.get("recorded") or {}).items()},
         lacking=() if raw.get("imported") else tuple(_lacking(raw)),
     )
@@ -218,6 +220,16 @@ def _record_bytes(workload: Mapping[str, Any], topic: str) -> int:
     """A value is padded to what the run file says, where it is shorter."""
     record_bytes = _optional_int(workload.get("record_bytes"))
     return RECORD_BYTES_MAX if record_bytes is None else max(record_bytes, _LABEL_BYTES + len(topic)) + _OVERHEAD_BYTES
+
+
+def _truncation(raw: Mapping[str, Any], system: Mapping[str, Any]) -> dict[str, str]:
+    """By node; nothing of other systems."""
+    if system.get("kind", "highwater") != "highwater":
+        return {}
+    of_all, own, key = system.get("settings") or {}, system.get("broker") or {}, "replica.truncation"
+    brokers = [node for node in raw.get("nodes") or () if node.get("role", "broker") == "broker"]
+    of_each = {str(node["name"]): own.get(str(node.get("broker_id"))) or {} for node in brokers}
+    return {name: str({**of_all, **settings}.get(key, "leader-epoch")) for name, settings in of_each.items()}
 
 
 def _min_isr(effective: int, brokers: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> int:

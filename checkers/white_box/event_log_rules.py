@@ -54,6 +54,7 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
         ),
         _unreadable(raw, lives),
         _strange(raw, brokers),
+        _otherwise_set(evidence),
         _unlogged_registrations(evidence, lives),
         _unlogged_acks(evidence),
         _unlogged_fetches(evidence),
@@ -119,6 +120,27 @@ def _strange(raw: DataFrame, brokers: Mapping[str, int]) -> DataFrame:
             i=F.col("first.i"),
             s=F.col("first.s"),
             e=F.col("first.e"),
+        ),
+    )
+
+
+def _otherwise_set(evidence: Evidence) -> DataFrame:
+    """Incarnations that say that they cut their logs otherwise than the run had set them to: rules forgive one way what
+    they do not the other.
+    """
+    wanted = F.coalesce(
+        *[F.when(F.col("node") == node, way) for node, way in evidence.info.truncation.items()],
+        F.lit(None).cast("string"),
+    )
+    odd = evidence.events.where((F.col("e") == "start") & (F.col("truncation") != wanted))
+    return _unknown(
+        odd.withColumn("p", F.lit(None).cast("string")),
+        text(
+            "{n}, incarnation {i}, says that it cuts its logs by {t}, and was set to {w}",
+            n=F.col("node"),
+            i=F.col("i"),
+            t=F.col("truncation"),
+            w=wanted,
         ),
     )
 

@@ -64,11 +64,14 @@ TABLES = {
 
 @dataclass
 class Case:
-    """One small run: its history lines and the rows of its evidence tables. partitions: what must have been seen."""
+    """One small run: its history lines and the rows of its evidence tables. partitions: what must have been seen.
+    truncation: by what its brokers were set to cut their logs, where that is known.
+    """
 
     history: list[dict[str, Any]]
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     partitions: int = 1
+    truncation: str | None = None
 
 
 def case_of(model: ModelCluster) -> Case:
@@ -308,6 +311,12 @@ def _info(cases: Mapping[str, Case], *, unclean: bool) -> RunInfo:
         min_insync_replicas=min(starts) if unclean and starts else run_info().min_insync_replicas,
         unclean=unclean,
         nodes=tuple(NodeInfo(name, "broker", broker, 0) for name, broker in nodes),
+        truncation={
+            e["node"]: case.truncation
+            for case in cases.values()
+            if case.truncation is not None
+            for e in case.tables.get("events", ())
+        },
     )
 
 

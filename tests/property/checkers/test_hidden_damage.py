@@ -119,6 +119,21 @@ def _commits_of_another(case: Case) -> None:
     commit.update({name: other[name] for name in ("b", "i", "node")}, s=10_000)
 
 
+def _set_otherwise(case: Case) -> None:
+    """A broker says that it cuts its log to its watermark, for which it would be forgiven."""
+    case.truncation = "leader-epoch"
+    start = next(event for event in case.tables["events"] if event["e"] == "start")
+    start["truncation"] = "high-watermark"
+
+
+def _set_so(case: Case) -> None:
+    """A broker that was set to cut its log to its watermark, and says so."""
+    for event in case.tables["events"]:
+        if event["e"] == "start":
+            event["truncation"] = "high-watermark"
+    case.truncation = "high-watermark"
+
+
 def _answer_cannot_be_read(case: Case) -> None:
     poll = next(line for line in case.history if line["f"] == "poll" and line["type"] == "ok")
     for field in ("next_position", "hw", "lso", "log_start", "records"):
@@ -137,6 +152,12 @@ CASES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
     "unreadable-answer": (_answer_cannot_be_read, "fabricated-value", "invalid", "responded to a poll of"),
     "follows-another": (_follows_another, "isr-znode", "invalid", "with leader"),
     "leads-unelected": (_leads_unelected, "isr-znode", "invalid", "(become_leader) with leader"),
+    "set-otherwise": (
+        _set_otherwise,
+        "event-log",
+        "unknown",
+        "cuts its logs by high-watermark, and was set to leader-e",
+    ),
     "commits-of-another": (_commits_of_another, "isr-znode", "invalid", "(isr_commit) with leader"),
 }
 
@@ -148,6 +169,8 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
         case = copy.deepcopy(case_of(random_life(Random(40 + number), topic, first_broker=10 * number + 1)))
         damage(case)
         cases[topic] = case
+    cases["set-so"] = copy.deepcopy(case_of(random_life(Random(39), "set-so", first_broker=901)))
+    _set_so(cases["set-so"])
     return judge_cases(spark, tmp_path_factory.mktemp("hidden"), cases)
 
 
@@ -157,3 +180,7 @@ def test_hidden_damage_shows_as_what_it_is(judged: Judged, topic: str) -> None:
     result = judged[topic][checker]
     assert result.verdict == verdict, (result.reasons, result.counts)
     assert any(told in row.detail for row in result.witnesses), [row.detail for row in result.witnesses]
+
+
+def test_broker_may_cut_its_log_as_it_was_set_to(judged: Judged) -> None:
+    assert judged["set-so"]["event-log"].verdict == "valid", judged["set-so"]["event-log"].reasons

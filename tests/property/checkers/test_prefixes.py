@@ -31,6 +31,7 @@ NOT_BEFORE_THE_END = {
     "aborted-read-bad-resent": "the batch might have been sent once more, and taken",
     "duplicate-bad-in-two-lives": "what two lives of a topic have in common is looked for when the run is over",
     "lost-write-bad-committed": "acks=1 counts as no answer",
+    "lost-write-bad-committed-by-follower": "acks=1 counts as no answer",
     "lost-write-bad-committed-later": "acks=1 counts as no answer",
     "lost-write-bad-without-offset": "where it must stand is not known, and that nobody reads it a drain shows",
 }

@@ -41,6 +41,22 @@ def test_run_info_without_a_list_of_checkers_names_all(tmp_path: Path) -> None:
     assert (asked.wants("lost-write"), asked.wants("duplicate")) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("system", "ways"),
+    [
+        ({}, {"n1": "leader-epoch"}),
+        ({"settings": {"replica.truncation": "high-watermark"}}, {"n1": "high-watermark"}),
+        ({"broker": {"1": {"replica.truncation": "high-watermark"}}}, {"n1": "high-watermark"}),
+        ({"broker": {"2": {"replica.truncation": "high-watermark"}}}, {"n1": "leader-epoch"}),
+        ({"kind": "kafka"}, {}),
+    ],
+)
+def test_run_info_knows_by_what_each_broker_was_to_cut_its_log(
+    tmp_path: Path, system: dict[str, Any], ways: dict[str, str]
+) -> None:
+    assert load_run_info(_write(tmp_path, system=system)).truncation == ways
+
+
 @pytest.mark.parametrize(("asked", "wrong"), [([], "no checker at all"), (["lost-write", "lost-wirte"], "lost-wirte")])
 def test_run_that_names_no_known_checker_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], wrong: str
