@@ -2,7 +2,8 @@
 
 Decides positions, epochs and outcomes of one process's operations. Must not know generators' insides, threads or files.
 Invariants: `resolve` sends nothing of the operation; `invoke` sends at most one request; a consumer's next position
-is the last ok poll's next_position, or the log's start after OFFSET_OUT_OF_RANGE.
+is the last ok poll's next_position, or the log's start after OFFSET_OUT_OF_RANGE. Who is refused at the start that is
+known asks for it in place of its next poll, as a consumer with auto.offset.reset=earliest does.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ class AppendPollClient:
         known = shared.leaders.get(thread) if self._rng.random() < 0.5 else None
         self._router = Router(settings.cluster, f"highwater-{process}", self._rng, known)
         self._positions: dict[int, int] = {}
+        self._astray: set[int] = set()
+        """Partitions that begin nobody knows where: who goes by the known start is refused."""
         self._start = self._rng.choices(("resume", "latest", "earliest"), (5, 3, 2))[0]
         self._isolation = 1 if self._rng.random() < settings.read_committed else 0
         self._target = Target(None, outcomes.NO_LEADER)
@@ -110,8 +113,11 @@ class AppendPollClient:
         self._target = self._connect(leader)
         epoch = -1 if leader is None else leader.epoch
         node = None if leader is None else self._settings.cluster.names[leader.broker_id]
-        topic = self._settings.cluster.topic
-        return Invocation(self.process, op.f, self._phase(), topic, op.partition, node, self._fields(op, epoch))
+        topic, phase = self._settings.cluster.topic, self._phase()
+        if op.f == "poll" and op.partition in self._astray:
+            question = self._question(EARLIEST, epoch)
+            return Invocation(self.process, "list_offsets", phase, topic, op.partition, node, question)
+        return Invocation(self.process, op.f, phase, topic, op.partition, node, self._fields(op, epoch))
 
     def _connect(self, leader: Leader | None) -> Target:
         if leader is None:
@@ -140,10 +146,12 @@ class AppendPollClient:
                     "max_bytes": POLL_BYTES,
                 }
             case "list_offsets":
-                timestamp = LATEST if self._rng.random() < 0.8 else EARLIEST
-                return {"timestamp": timestamp, "isolation": self._isolation, "leader_epoch": epoch}
+                return self._question(LATEST if self._rng.random() < 0.8 else EARLIEST, epoch)
             case other:
                 raise AssertionError(f"append-poll has no operation {other}")
+
+    def _question(self, timestamp: int, epoch: int) -> dict[str, object]:
+        return {"timestamp": timestamp, "isolation": self._isolation, "leader_epoch": epoch}
 
     def _position(self, partition: int) -> int:
         if partition not in self._positions:
@@ -226,7 +234,10 @@ class AppendPollClient:
             self._shared.high_watermarks[partition] = polled.hw
             self._shared.log_starts[partition] = max(0, polled.log_start)
         elif polled.error == "OFFSET_OUT_OF_RANGE":
-            self._positions[partition] = self._shared.log_starts.get(partition, 0)
+            start = self._shared.log_starts.get(partition, 0)
+            if start == self._positions.get(partition):
+                self._astray.add(partition)
+            self._positions[partition] = start
         return completions.of_poll(polled)
 
     def _list_offsets(self, connection: Connection, invocation: Invocation) -> Completion:
@@ -241,6 +252,11 @@ class AppendPollClient:
             leader_epoch=_number(invocation, "leader_epoch"),
             deadline_ns=self._deadline_ns(),
         )
+        if timestamp == EARLIEST and listed.error is None:
+            self._shared.log_starts[partition] = listed.offset
+            if partition in self._astray:
+                self._astray.remove(partition)
+                self._positions[partition] = listed.offset
         return completions.of_list_offsets(listed, timestamp)
 
     def close(self) -> None:

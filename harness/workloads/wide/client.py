@@ -80,12 +80,12 @@ class WideClient(AppendPollClient):
         if leader is None or op.sentinel:
             return invocation
         self._broker_id = leader.broker_id
-        if op.f == "poll" and self._followers is not None:
+        if invocation.f == "poll" and self._followers is not None:
             return self._of_follower(invocation, leader.broker_id)
         if op.f == "send" and isinstance(op.detail, Sending):
             for partition, values in op.detail.further:
                 self._take_along(invocation, partition, {"values": list(values)})
-        elif op.f == "poll" and self._sessions is not None:
+        elif invocation.f == "poll" and self._sessions is not None:
             for partition in sorted(self._router.leaders):
                 if partition != op.partition:
                     self._take_along(

@@ -123,6 +123,26 @@ def test_poll_out_of_range_fails_and_begins_again_at_the_log_start(broker: FakeB
     assert invocation.fields["position"] == 0
 
 
+def test_poll_refused_at_the_known_log_start_asks_for_the_start(
+    broker: FakeBroker, make: MakeProcess, shared: Shared
+) -> None:
+    """All that any process was shown is deleted at once, and nobody is shown anything until one asks."""
+    process = make()
+    carry_out(process, send(1, 2, 3))
+    carry_out(process, POLL)
+    broker.partitions[0].log_start = broker.partitions[0].leo = 7
+    refused = []
+    for _ in range(2):
+        invocation, completion = carry_out(process, POLL)
+        refused.append((invocation.f, invocation.fields["position"], completion.error))
+    assert refused == [("poll", 3, "OFFSET_OUT_OF_RANGE"), ("poll", 0, "OFFSET_OUT_OF_RANGE")]
+    asked, answer = carry_out(process, POLL)
+    assert (asked.f, asked.fields["timestamp"], answer.outcome) == ("list_offsets", -2, "ok")
+    assert (answer.fields["offset"], shared.log_starts) == (7, {0: 7})
+    invocation, completion = carry_out(process, POLL)
+    assert (invocation.f, invocation.fields["position"], completion.outcome) == ("poll", 7, "ok")
+
+
 def test_list_offsets_gives_offset_and_epoch(broker: FakeBroker, make: MakeProcess) -> None:
     process = make()
     carry_out(process, send(1))

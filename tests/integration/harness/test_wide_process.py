@@ -318,3 +318,19 @@ def test_deletion_that_may_have_happened_is_unknown(broker: FakeBroker, make: Ca
     broker.next(ApiKey.DELETE_RECORDS, lambda _header: None)
     _, completion = carry_out(process, DELETE)
     assert (completion.outcome, completion.fields) == ("info", {})
+
+
+def test_process_that_is_refused_everywhere_asks_where_one_log_begins_in_one_request(
+    broker: FakeBroker, make: Callable[..., WideClient]
+) -> None:
+    """The question is about one partition, and takes no others along."""
+    process = make(sessions=1.0)
+    carry_out(process, POLL)
+    for partition in broker.partitions.values():
+        partition.log_start = partition.leo = 7
+    refused, _ = carry_out(process, POLL)
+    asked, answer = carry_out(process, POLL)
+    assert (refused.f, asked.f, answer.fields["offset"]) == ("poll", "list_offsets", 7)
+    assert broker.asked(ApiKey.LIST_OFFSETS) == 1
+    read_on, completion = carry_out(process, POLL)
+    assert (read_on.f, read_on.fields["position"], completion.outcome) == ("poll", 7, "ok")
