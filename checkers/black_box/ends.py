@@ -20,10 +20,10 @@ Partition.fetchRecords, fetchOffsetForTimestamp, LocalLog.read. A wire request g
 names, by Metadata: a follower of that epoch (KIP-392) may lack records that were shown, and then rightly refuses the
 offset. What a follower shows is committed nevertheless, in that epoch or below: it takes its watermark from the leader.
 
-A log may begin above o where retention can have fired, and deleted the record below o by when the refusal came
-(checkers/allowances/expiry.py). That it did not is known by a later response of the same leader with a log start at or
-below o: in one epoch a log's start never falls. Leaders before and after an unclean election are not compared
-(checkers/evidence/unclean_elections.py).
+A log may begin above o where retention can have fired, or a request, and deleted the record at o and the one below it
+by when the refusal came (checkers/allowances/expiry.py). That it did not is known by a later response of the same
+leader with a log start at or below o: in one epoch a log's start never falls. Leaders before and after an unclean
+election are not compared (checkers/evidence/unclean_elections.py).
 """
 
 from __future__ import annotations
