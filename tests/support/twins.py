@@ -189,20 +189,20 @@ def nonmonotonic_poll(ops: list[Op]) -> set[Any]:
 
 
 def read_above_hw(ops: list[Op]) -> set[Any]:
-    shown = _shown_ends(ops)
+    shown = _shown_ends(ops, "wire")
     bounds = [(op, epoch, end) for op, epoch, end in shown if op.f == "poll" or op.request["timestamp"] == -1]
     told = [(op, epoch, op.response["hw"] if op.f == "poll" else end) for op, epoch, end in bounds]
     return {
         a.index
-        for a, in_epoch, end in shown + _acknowledged_ends(ops)
+        for a, in_epoch, end in shown + _returned_by_followers(ops) + _acknowledged_ends(ops)
         for b, epoch, hw in told
         if in_epoch == epoch and (a.done or 0) < b.invoked and hw < end
     }
 
 
-def _shown_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
-    """(operation, leader epoch, end that its answer shows)."""
-    polls = [op for op in _polls(ops) if op.request["reader"] == "wire"]
+def _shown_ends(ops: list[Op], *readers: str) -> list[tuple[Op, int, int]]:
+    """(operation, leader epoch, end that its answer shows), of polls by these readers."""
+    polls = [op for op in _polls(ops) if op.request["reader"] in readers]
     ends = [op for op in ops if op.f == "list_offsets" and op.outcome == "ok" and op.request["timestamp"] == -1]
     shown = [
         (op, op.request["leader_epoch"], max([op.response["hw"], *(r[0] + 1 for r in op.records)])) for op in polls
@@ -211,6 +211,17 @@ def _shown_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
     found = [op for op in ops if op.f == "list_offsets" and op.outcome == "ok" and op.request["timestamp"] >= 0]
     shown += [(op, op.request["leader_epoch"], op.response["offset"] + 1) for op in found if op.response["offset"] >= 0]
     return [(op, epoch, end) for op, epoch, end in shown if epoch >= 0]
+
+
+def _returned_by_followers(ops: list[Op]) -> list[tuple[Op, int, int]]:
+    """As `_shown_ends`, of records that a follower returned of the very leader epoch that it was in."""
+    return [
+        (op, record["epoch"], record["offset"] + 1)
+        for op in _polls(ops)
+        if op.request["reader"] == "follower"
+        for record in op.response["records"]
+        if record["epoch"] == op.request["leader_epoch"] >= 0
+    ]
 
 
 def _acknowledged_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
@@ -248,13 +259,14 @@ def refused_read(ops: list[Op]) -> set[Any]:
     return {
         b.index
         for b in refused
-        for a, epoch, end in _shown_ends(ops) + _acknowledged_ends(ops)
+        if b.request["reader"] == "wire"
+        for a, epoch, end in _shown_ends(ops, "wire", "follower") + _acknowledged_ends(ops)
         if epoch <= b.request["leader_epoch"] and (a.done or 0) < b.invoked and end >= b.request["position"]
     }
 
 
 def nonmonotonic_end(ops: list[Op]) -> set[Any]:
-    shown = _shown_ends(ops)
+    shown = _shown_ends(ops, "wire", "follower")
     return {
         b.index
         for b, in_epoch, told in shown

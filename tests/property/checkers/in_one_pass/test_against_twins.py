@@ -18,7 +18,7 @@ from tests.support.twins import TWINS, operations
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 VALID_LIVES = 12
-DAMAGED = 108
+DAMAGED = 120
 Lines = list[dict[str, Any]]
 Judged = dict[str, dict[str, CheckResult]]
 
@@ -155,6 +155,20 @@ def _higher_end(rng: Random, lines: Lines) -> None:
     _answered(rng, lines, "list_offsets")["offset"] += rng.randint(1, 9)
 
 
+def _odd_epoch(rng: Random, lines: Lines) -> None:
+    """One record of a poll is of another leader epoch than it was written in."""
+    record = rng.choice(_answered(rng, lines, "poll")["records"])
+    record["epoch"] = max(0, record["epoch"] + rng.choice((-1, 1)))
+
+
+def _shown_by_followers(rng: Random, lines: Lines) -> None:
+    """Under load followers alone are read from; and then an end is told that may be below what they showed."""
+    for line in lines:
+        if line.get("reader") == "wire" and line["phase"] == "main":
+            line["reader"] = "follower"
+    _lower_end(rng, lines)
+
+
 DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _drop_record,
     _foreign_value,
@@ -174,6 +188,8 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _torn_batch,
     _skipped_by_all,
     _higher_end,
+    _odd_epoch,
+    _shown_by_followers,
 )
 
 
